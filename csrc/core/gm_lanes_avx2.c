@@ -1,0 +1,17 @@
+/* Four lanes and one, on AVX2. */
+#include "gm_lanes_includes.h"
+
+#pragma GCC target("avx2,fma")
+
+#define GM_VL 4
+#define GM_(x) many_##x
+#define GM_KERNEL gm_lanes_avx2_many
+#include "gm_lanes_template.h"
+#undef GM_VL
+#undef GM_
+#undef GM_KERNEL
+
+#define GM_VL 1
+#define GM_(x) one_##x
+#define GM_KERNEL gm_lanes_avx2_one
+#include "gm_lanes_template.h"

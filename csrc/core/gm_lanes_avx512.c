@@ -1,0 +1,17 @@
+/* Eight lanes and one, on AVX-512. */
+#include "gm_lanes_includes.h"
+
+#pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
+
+#define GM_VL 8
+#define GM_(x) many_##x
+#define GM_KERNEL gm_lanes_avx512_many
+#include "gm_lanes_template.h"
+#undef GM_VL
+#undef GM_
+#undef GM_KERNEL
+
+#define GM_VL 1
+#define GM_(x) one_##x
+#define GM_KERNEL gm_lanes_avx512_one
+#include "gm_lanes_template.h"

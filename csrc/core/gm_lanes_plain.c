@@ -1,0 +1,15 @@
+/* Two lanes and one, in what every machine of the architecture has. */
+#include "gm_lanes_includes.h"
+
+#define GM_VL 2
+#define GM_(x) many_##x
+#define GM_KERNEL gm_lanes_plain_many
+#include "gm_lanes_template.h"
+#undef GM_VL
+#undef GM_
+#undef GM_KERNEL
+
+#define GM_VL 1
+#define GM_(x) one_##x
+#define GM_KERNEL gm_lanes_plain_one
+#include "gm_lanes_template.h"

@@ -1,0 +1,856 @@
+/* The fast path for GM_VL systems at once; included once per instruction set and lane
+ * count with GM_VL, GM_KERNEL (the name of the kernel) and GM_(x) (a prefix for the
+ * rest) defined. Element (i, j) of a matrix is a vector with one entry per system.
+ *
+ * Sums are written as fixed chains of `acc += x * y`, so that every lane count gives
+ * the same bits on one instruction set. */
+
+#if GM_VL == 1
+typedef double GM_(V);
+typedef int64_t GM_(I);
+#define COMPARE(test) (-(int64_t)(test))
+#define LANE(v, l) (v)
+#else
+typedef double GM_(V) __attribute__((vector_size(8 * GM_VL), may_alias));
+typedef int64_t GM_(I) __attribute__((vector_size(8 * GM_VL), may_alias));
+#define COMPARE(test) (test)
+#define LANE(v, l) (v)[l]
+#endif
+/* one large system takes the costly steps from LAPACK; `large` is its table or NULL */
+#if GM_VL == 1
+#define GM_LARGE_ELSE(op, args, own) (large != NULL ? gm_large_##op args : (own))
+#else
+#define GM_LARGE_ELSE(op, args, own) ((void)large, (own))
+#endif
+#define GM_LARGE_OR(op, args, own) ((void)(GM_LARGE_ELSE(op, args, own)))
+#define V GM_(V)
+#define I GM_(I)
+#define AT(X, ld, i, j) (X)[(size_t)(i) * (size_t)(ld) + (size_t)(j)]
+
+typedef union {
+    V v;
+    I i;
+    double d[GM_VL];
+} GM_(bits);
+
+static inline V
+GM_(splat)(double x)
+{
+    GM_(bits) u;
+    for (int l = 0; l < GM_VL; l++) {
+        u.d[l] = x;
+    }
+    return u.v;
+}
+
+static inline V
+GM_(select)(I mask, V yes, V no)
+{
+    GM_(bits) a = {.v = yes}, b = {.v = no};
+    a.i = (a.i & mask) | (b.i & ~mask);
+    return a.v;
+}
+
+static inline V
+GM_(abs)(V x)
+{
+    GM_(bits) a = {.v = x};
+    a.i &= INT64_MAX;
+    return a.v;
+}
+
+static inline V
+GM_(min)(V x, V y)
+{
+    return GM_(select)(COMPARE(x < y), x, y);
+}
+
+static inline V
+GM_(max)(V x, V y)
+{
+    return GM_(select)(COMPARE(x > y), x, y);
+}
+
+static inline V
+GM_(sqrt)(V x)
+{
+    GM_(bits) u = {.v = x};
+    for (int l = 0; l < GM_VL; l++) {
+        u.d[l] = __builtin_sqrt(u.d[l]);
+    }
+    return u.v;
+}
+
+static inline int
+GM_(any)(I mask)
+{
+    int64_t sum = 0;
+    for (int l = 0; l < GM_VL; l++) {
+        sum |= LANE(mask, l);
+    }
+    return sum != 0;
+}
+
+/* the power of two d with x d^2 in [0.5, 2), for positive normal x; gm_pow2_rsqrt */
+static inline V
+GM_(pow2_rsqrt)(V x)
+{
+    GM_(bits) u = {.v = x};
+    u.i = (1535 - (((u.i >> 52) + 2) >> 1)) << 52;
+    return u.v;
+}
+
+/* 1 / d for a power of two */
+static inline V
+GM_(pow2_inverse)(V d)
+{
+    GM_(bits) u = {.v = d};
+    u.i = ((int64_t)2046 << 52) - u.i;
+    return u.v;
+}
+
+/* the lanes' numbers from the caller's strides, missing lanes repeat the first;
+ * returns a sum that is NaN in the lanes with an entry that is not finite */
+static V
+GM_(gather)(const gm_input *v, ptrdiff_t first, int lanes, int rows, int cols, V *X)
+{
+    const char *from[GM_VL];
+    V zero = GM_(splat)(0.0), sum = zero;
+
+    for (int l = 0; l < GM_VL; l++) {
+        from[l] = v->data + (first + (l < lanes ? l : 0)) * v->item;
+    }
+    for (int i = 0; i < rows; i++) {
+        for (int j = 0; j < cols; j++) {
+            GM_(bits) u;
+            for (int l = 0; l < GM_VL; l++) {
+                u.d[l] = *(const double *)(const void *)(from[l] + j * v->col);
+            }
+            *X++ = u.v;
+            sum += u.v * zero;
+        }
+        for (int l = 0; l < GM_VL; l++) {
+            from[l] += v->row;
+        }
+    }
+    return sum;
+}
+
+static void
+GM_(scatter)(const gm_output *v, ptrdiff_t first, unsigned lanes, int n, const V *x)
+{
+    if (v->data == NULL) {
+        return;
+    }
+    for (int l = 0; l < GM_VL; l++) {
+        char *to = v->data + (first + l) * v->item;
+        for (int i = 0; i < n && (lanes >> l & 1u); i++) {
+            *(double *)(void *)(to + i * v->row) = LANE(x[i], l);
+        }
+    }
+}
+
+/* sum of squares in four chains */
+static inline V
+GM_(square)(int n, const V *x)
+{
+    V s0 = GM_(splat)(0.0), s1 = s0, s2 = s0, s3 = s0;
+    int i = 0;
+    for (; i + 4 <= n; i += 4) {
+        s0 += x[i] * x[i];
+        s1 += x[i + 1] * x[i + 1];
+        s2 += x[i + 2] * x[i + 2];
+        s3 += x[i + 3] * x[i + 3];
+    }
+    for (; i < n; i++) {
+        s0 += x[i] * x[i];
+    }
+    return (s0 + s1) + (s2 + s3);
+}
+
+/* y_i -= sum_j X_ij x_j over `rows` rows; four rows share every load of x */
+static void
+GM_(subtract_rows)(int rows, int cols, int ld, const V *X, const V *x, V *y)
+{
+    int i = 0;
+    for (; i + 4 <= rows; i += 4) {
+        const V *r0 = &AT(X, ld, i, 0), *r1 = r0 + ld, *r2 = r1 + ld, *r3 = r2 + ld;
+        V s0 = y[i], s1 = y[i + 1], s2 = y[i + 2], s3 = y[i + 3];
+        for (int j = 0; j < cols; j++) {
+            V xj = x[j];
+            s0 -= r0[j] * xj;
+            s1 -= r1[j] * xj;
+            s2 -= r2[j] * xj;
+            s3 -= r3[j] * xj;
+        }
+        y[i] = s0;
+        y[i + 1] = s1;
+        y[i + 2] = s2;
+        y[i + 3] = s3;
+    }
+    for (; i < rows; i++) {
+        const V *r0 = &AT(X, ld, i, 0);
+        V s0 = y[i];
+        for (int j = 0; j < cols; j++) {
+            s0 -= r0[j] * x[j];
+        }
+        y[i] = s0;
+    }
+}
+
+/* y_j += sum_i X_ij x_i; four rows share every load and store of y */
+static void
+GM_(add_columns)(int rows, int cols, int ld, const V *X, const V *x, V *y)
+{
+    int i = 0;
+    for (; i + 4 <= rows; i += 4) {
+        const V *r0 = &AT(X, ld, i, 0), *r1 = r0 + ld, *r2 = r1 + ld, *r3 = r2 + ld;
+        V x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
+        for (int j = 0; j < cols; j++) {
+            V s = y[j];
+            s += r0[j] * x0;
+            s += r1[j] * x1;
+            s += r2[j] * x2;
+            s += r3[j] * x3;
+            y[j] = s;
+        }
+    }
+    for (; i < rows; i++) {
+        const V *r0 = &AT(X, ld, i, 0);
+        V x0 = x[i];
+        for (int j = 0; j < cols; j++) {
+            y[j] += r0[j] * x0;
+        }
+    }
+}
+
+/* x <- L^-1 x; inv holds 1 / L_ii */
+static void
+GM_(forward)(int n, const V *L, const V *inv, V *x)
+{
+    for (int i = 0; i < n; i += 4) {
+        int block = n - i < 4 ? n - i : 4;
+        GM_(subtract_rows)(block, i, n, &AT(L, n, i, 0), x, x + i);
+        for (int a = 0; a < block; a++) {
+            V s = x[i + a];
+            for (int c = 0; c < a; c++) {
+                s -= AT(L, n, i + a, i + c) * x[i + c];
+            }
+            x[i + a] = s * inv[i + a];
+        }
+    }
+}
+
+/* x <- L^-T x */
+static void
+GM_(backward)(int n, const V *L, const V *inv, V *x)
+{
+    for (int i = n - 1; i >= 0; i--) {
+        const V *row = &AT(L, n, i, 0);
+        V xi = x[i] * inv[i];
+        x[i] = xi;
+        for (int j = 0; j < i; j++) {
+            x[j] -= row[j] * xi;
+        }
+    }
+}
+
+/* K <- M + A'A in the weak lanes, M in the others; lower triangle */
+static void
+GM_(augment)(int n, int m, const V *M, const V *A, I weak, V *K)
+{
+    for (int i = 0; i < n; i++) {
+        V *row = &AT(K, n, i, 0);
+        for (int j = 0; j <= i; j++) {
+            row[j] = AT(M, n, i, j);
+        }
+        for (int k = 0; k < m; k++) {
+            const V *a = &AT(A, n, k, 0);
+            V scale = a[i];
+            for (int j = 0; j <= i; j++) {
+                row[j] += scale * a[j];
+            }
+        }
+        for (int j = 0; j <= i; j++) {
+            row[j] = GM_(select)(weak, row[j], AT(M, n, i, j));
+        }
+    }
+}
+
+/* L L' = K in the lower triangle, inv = 1 / L_ii. A pivot that is not > tol counts as
+ * zero: its column must be within tol of zero, and is then left out. *least is the
+ * smallest pivot above tol, *null tells where a pivot was zero; returns the lanes in
+ * which the matrix is semidefinite to within tol. */
+static I
+GM_(cholesky)(int n, const V *K, double tol, V *L, V *inv, V *least, I *null)
+{
+    V zero = GM_(splat)(0.0), one = GM_(splat)(1.0), bound = GM_(splat)(tol);
+    V smallest = GM_(splat)(INFINITY);
+    I good = ~(COMPARE(zero > zero)), gone = COMPARE(zero > zero);
+
+    for (int i = 0; i < n; i++) {
+        const V *given = &AT(K, n, i, 0);
+        V *row = &AT(L, n, i, 0);
+        for (int j = 0; j < i; j += 4) {
+            int block = i - j < 4 ? i - j : 4;
+            for (int c = 0; c < block; c++) {
+                row[j + c] = given[j + c];
+            }
+            GM_(subtract_rows)(block, j, n, &AT(L, n, j, 0), row, row + j);
+            for (int c = 0; c < block; c++) {
+                V s = row[j + c];
+                for (int k = 0; k < c; k++) {
+                    s -= AT(L, n, j + c, j + k) * row[j + k];
+                }
+                if (GM_(any)(gone)) {
+                    I lost = COMPARE(inv[j + c] == zero);
+                    good &= ~lost | COMPARE(GM_(abs)(s) <= bound);
+                }
+                row[j + c] = s * inv[j + c];
+            }
+        }
+        V p = given[i] - GM_(square)(i, row);
+        I found = COMPARE(p > bound);
+        good &= COMPARE(p >= -bound);
+        gone |= ~found;
+        smallest = GM_(select)(found, GM_(min)(p, smallest), smallest);
+        inv[i] = GM_(select)(found, one / GM_(sqrt)(p), zero);
+    }
+    *least = smallest;
+    *null = gone;
+    return good;
+}
+
+/* B_k <- L^-1 B_k for all rows of B */
+static void
+GM_(whiten)(int n, int m, const V *L, const V *inv, V *B)
+{
+    int k = 0;
+    for (; k + 4 <= m; k += 4) {
+        V *b0 = &AT(B, n, k, 0), *b1 = b0 + n, *b2 = b1 + n, *b3 = b2 + n;
+        for (int i = 0; i < n; i++) {
+            const V *row = &AT(L, n, i, 0);
+            V s0 = b0[i], s1 = b1[i], s2 = b2[i], s3 = b3[i];
+            for (int j = 0; j < i; j++) {
+                V l = row[j];
+                s0 -= l * b0[j];
+                s1 -= l * b1[j];
+                s2 -= l * b2[j];
+                s3 -= l * b3[j];
+            }
+            b0[i] = s0 * inv[i];
+            b1[i] = s1 * inv[i];
+            b2[i] = s2 * inv[i];
+            b3[i] = s3 * inv[i];
+        }
+    }
+    for (; k < m; k++) {
+        GM_(forward)(n, L, inv, &AT(B, n, k, 0));
+    }
+}
+
+/* y <- (1 - tau v v') y, v_0 = 1 implied; for one vector and for four at once */
+static inline void
+GM_(reflect)(int n, const V *v, V tau, V *y)
+{
+    V s = y[0], s1 = GM_(splat)(0.0), s2 = s1, s3 = s1;
+    int k = 1;
+    for (; k + 4 <= n; k += 4) {
+        s += v[k] * y[k];
+        s1 += v[k + 1] * y[k + 1];
+        s2 += v[k + 2] * y[k + 2];
+        s3 += v[k + 3] * y[k + 3];
+    }
+    for (; k < n; k++) {
+        s += v[k] * y[k];
+    }
+    s = ((s + s1) + (s2 + s3)) * tau;
+    y[0] -= s;
+    for (int i = 1; i < n; i++) {
+        y[i] -= s * v[i];
+    }
+}
+
+static inline void
+GM_(reflect4)(int n, const V *v, V tau, V *y0, int ld)
+{
+    V *y1 = y0 + ld, *y2 = y1 + ld, *y3 = y2 + ld;
+    V s0 = y0[0], s1 = y1[0], s2 = y2[0], s3 = y3[0];
+    for (int i = 1; i < n; i++) {
+        s0 += v[i] * y0[i];
+        s1 += v[i] * y1[i];
+        s2 += v[i] * y2[i];
+        s3 += v[i] * y3[i];
+    }
+    s0 *= tau;
+    s1 *= tau;
+    s2 *= tau;
+    s3 *= tau;
+    y0[0] -= s0;
+    y1[0] -= s1;
+    y2[0] -= s2;
+    y3[0] -= s3;
+    for (int i = 1; i < n; i++) {
+        y0[i] -= s0 * v[i];
+        y1[i] -= s1 * v[i];
+        y2[i] -= s2 * v[i];
+        y3[i] -= s3 * v[i];
+    }
+}
+
+/* B = L Q1' in place: row j holds j + 1 entries of L and then reflector j */
+static void
+GM_(orth)(int n, int m, V *B, V *tau)
+{
+    V zero = GM_(splat)(0.0), one = GM_(splat)(1.0);
+
+    for (int j = 0; j < m; j++) {
+        V *x = &AT(B, n, j, j), alpha = x[0];
+        V tail = GM_(square)(n - j - 1, x + 1);
+        V size = GM_(sqrt)(alpha * alpha + tail);
+        V beta = GM_(select)(COMPARE(alpha > zero), -size, size);
+        V head = alpha - beta, scale = one / head;
+        int k = j + 1;
+
+        for (int i = 1; i < n - j; i++) {
+            x[i] *= scale;
+        }
+        x[0] = beta;
+        tau[j] = -head / beta;
+        for (; k + 4 <= m; k += 4) {
+            GM_(reflect4)(n - j, x, tau[j], &AT(B, n, k, j), n);
+        }
+        for (; k < m; k++) {
+            GM_(reflect)(n - j, x, tau[j], &AT(B, n, k, j));
+        }
+    }
+}
+
+/* W <- inverse of the lower triangle of B */
+static void
+GM_(invert)(int n, int m, const V *B, V *W)
+{
+    V one = GM_(splat)(1.0), zero = GM_(splat)(0.0);
+
+    for (int i = 0; i < m; i++) {
+        V *row = &AT(W, m, i, 0), inv = one / AT(B, n, i, i);
+        for (int j = 0; j < i; j++) {
+            row[j] = zero;
+        }
+        for (int k = 0; k < i; k++) {
+            const V *other = &AT(W, m, k, 0);
+            V l = AT(B, n, i, k);
+            for (int j = 0; j <= k; j++) {
+                row[j] -= l * other[j];
+            }
+        }
+        for (int j = 0; j < i; j++) {
+            row[j] *= inv;
+        }
+        row[i] = inv;
+    }
+}
+
+/* what the solves need */
+typedef struct {
+    int n, m;
+    const gm_lapack *large; /* NULL below the LAPACK threshold */
+    I augmented, refine;
+    int augmented_any, refine_any;
+    const V *M, *A, *L, *inv, *B, *tau, *W;
+    V *y, *r1, *r2, *dx, *dmu;
+} GM_(factors);
+
+/* x, mu of M x = f + A' mu, A x = b by the factors, one pass */
+static void
+GM_(solve_once)(const GM_(factors) *s, const V *f, const V *b, V *x, V *mu)
+{
+    int n = s->n, m = s->m;
+    V zero = GM_(splat)(0.0), *y = s->y;
+    const gm_lapack *large = s->large;
+
+    for (int i = 0; i < n; i++) {
+        x[i] = f[i];
+    }
+    if (s->augmented_any) {
+        GM_(add_columns)(m, n, n, s->A, b, x);
+        for (int i = 0; i < n; i++) {
+            x[i] = GM_(select)(s->augmented, x[i], f[i]);
+        }
+    }
+    GM_LARGE_OR(solve, (large, n, s->L, 0, x), GM_(forward)(n, s->L, s->inv, x));
+    for (int j = 0; j < m; j++) {
+        GM_(reflect)(n - j, &AT(s->B, n, j, j), s->tau[j], x + j);
+    }
+    /* along the rows: L^-1 b instead of what is there; mu from the difference */
+    for (int k = 0; k < m; k++) {
+        const V *row = &AT(s->W, m, k, 0);
+        V sum = zero;
+        for (int j = 0; j <= k; j++) {
+            sum += row[j] * b[j];
+        }
+        y[k] = sum - x[k];
+        x[k] = sum;
+    }
+    for (int k = 0; k < m; k++) {
+        mu[k] = zero;
+    }
+    for (int k = 0; k < m; k++) {
+        const V *row = &AT(s->W, m, k, 0);
+        for (int j = 0; j <= k; j++) {
+            mu[j] += row[j] * y[k];
+        }
+    }
+    for (int j = m - 1; j >= 0; j--) {
+        GM_(reflect)(n - j, &AT(s->B, n, j, j), s->tau[j], x + j);
+    }
+    GM_LARGE_OR(solve, (large, n, s->L, 1, x), GM_(backward)(n, s->L, s->inv, x));
+}
+
+/* the same, refined once on the true M where the masses call for it */
+static void
+GM_(solve)(const GM_(factors) *s, const V *f, const V *b, V *x, V *mu)
+{
+    int n = s->n, m = s->m;
+    const gm_lapack *large = s->large;
+
+    GM_(solve_once)(s, f, b, x, mu);
+    if (!s->refine_any) {
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        s->r1[i] = f[i];
+    }
+    for (int k = 0; k < m; k++) {
+        s->r2[k] = b[k];
+    }
+    GM_(add_columns)(m, n, n, s->A, mu, s->r1);
+    GM_LARGE_OR(subtract_rows, (large, n, n, s->M, x, s->r1),
+                GM_(subtract_rows)(n, n, n, s->M, x, s->r1));
+    GM_LARGE_OR(subtract_rows, (large, m, n, s->A, x, s->r2),
+                GM_(subtract_rows)(m, n, n, s->A, x, s->r2));
+    GM_(solve_once)(s, s->r1, s->r2, s->dx, s->dmu);
+    for (int i = 0; i < n; i++) {
+        x[i] = GM_(select)(s->refine, x[i] + s->dx[i], x[i]);
+    }
+    for (int k = 0; k < m; k++) {
+        mu[k] = GM_(select)(s->refine, mu[k] + s->dmu[k], mu[k]);
+    }
+}
+
+/* out <- (M x - f) / d */
+static void
+GM_(force)(const GM_(factors) *s, const V *x, const V *f, const V *d, V *out)
+{
+    int n = s->n;
+    V zero = GM_(splat)(0.0);
+    const gm_lapack *large = s->large;
+
+    for (int i = 0; i < n; i++) {
+        out[i] = f[i];
+    }
+    GM_LARGE_OR(subtract_rows, (large, n, n, s->M, x, out),
+                GM_(subtract_rows)(n, n, n, s->M, x, out));
+    for (int i = 0; i < n; i++) {
+        out[i] = (zero - out[i]) * GM_(pow2_inverse)(d[i]);
+    }
+}
+
+/* scales of coordinates where a lane has a massless one: lane by lane */
+static void
+GM_(scale_massless)(int n, int m, const V *M, const V *A, I massless, V *d, double *w)
+{
+    double *one_M = w, *one_A = w + (size_t)n * (size_t)n;
+    double *one_d = one_A + (size_t)m * (size_t)n, *seen = one_d + n;
+
+    for (int l = 0; l < GM_VL; l++) {
+        if (!LANE(massless, l)) {
+            continue;
+        }
+        for (size_t e = 0; e < (size_t)n * (size_t)n; e++) {
+            one_M[e] = LANE(M[e], l);
+        }
+        for (size_t e = 0; e < (size_t)m * (size_t)n; e++) {
+            one_A[e] = LANE(A[e], l);
+        }
+        gm_scale_coordinates(n, m, one_M, one_A, one_d, seen);
+        for (int i = 0; i < n; i++) {
+            LANE(d[i], l) = one_d[i];
+        }
+    }
+}
+
+unsigned
+GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t first,
+          int lanes, const gm_motion *r, void *work)
+{
+    size_t N = (size_t)n, K = (size_t)m;
+    V zero = GM_(splat)(0.0);
+    V *raw = (V *)work, *LK = raw, *M = raw + N * N, *L = M + N * N, *A = L + N * N;
+    V *B = A + K * N, *W = B + K * N, *d = W + K * K, *inv = d + N, *invK = inv + N;
+    V *Q = invK + N, *C = Q + N, *f = C + N, *x = f + N, *out = x + N, *s = out + N;
+    V *b = s + K, *mu = b + K, *size = mu + K, *tau = size + K, *sums = tau + K;
+    GM_(factors) F = {.n = n, .m = m};
+    int has_C = p->C.data != NULL;
+    double tol = 32.0 * n * GM_EPS;
+
+    const gm_lapack *large = n >= GM_LAPACK_MIN && lp != NULL && lp->dpotrf != NULL ? lp : NULL;
+
+    F.large = large;
+    F.r2 = sums + K;
+    F.dmu = F.r2 + K;
+    F.y = F.dmu + K;
+    F.r1 = F.y + N;
+    F.dx = F.r1 + N;
+
+    V nan_sum = GM_(gather)(&p->M, first, lanes, n, n, raw);
+    nan_sum += GM_(gather)(&p->A, first, lanes, m, n, B);
+    nan_sum += GM_(gather)(&p->Q, first, lanes, n, 1, Q);
+    nan_sum += GM_(gather)(&p->b, first, lanes, m, 1, b);
+    if (has_C) {
+        nan_sum += GM_(gather)(&p->C, first, lanes, n, 1, C);
+    }
+    I pass = COMPARE(nan_sum == zero), massless = COMPARE(zero > zero);
+
+    /* scales of the coordinates */
+    V heaviest = zero, lightest = GM_(splat)(INFINITY);
+    for (int i = 0; i < n; i++) {
+        V mass = AT(raw, n, i, i);
+        massless |= COMPARE(mass == zero);
+        pass &= COMPARE(mass == zero) |
+                (COMPARE(mass > GM_(splat)(1e-200)) & COMPARE(mass < GM_(splat)(1e200)));
+        heaviest = GM_(max)(mass, heaviest);
+        lightest = GM_(min)(mass, lightest);
+        d[i] = GM_(pow2_rsqrt)(mass);
+    }
+    massless &= pass;
+    if (GM_(any)(massless)) {
+        GM_(scale_massless)(n, m, raw, B, massless, d, (double *)(void *)M);
+    }
+
+    /* M^ = D M D, both halves; asymmetry beyond rounding is for the general path */
+    for (int i = 0; i < n; i++) {
+        V mass = AT(raw, n, i, i) * d[i] * d[i], bound = mass * GM_(splat)(0.9e-20);
+        AT(M, n, i, i) = mass;
+        for (int j = 0; j < i; j++) {
+            V scale = d[i] * d[j];
+            V upper = AT(raw, n, j, i), lower = AT(raw, n, i, j);
+            V mean = (upper + lower) * (GM_(splat)(0.5) * scale);
+            V gap = (upper - lower) * scale;
+            pass &= COMPARE(gap * gap <= bound * AT(M, n, j, j));
+            AT(M, n, i, j) = mean;
+            AT(M, n, j, i) = mean;
+        }
+    }
+    /* A^ = S A D */
+    for (int k = 0; k < m; k++) {
+        V *row = &AT(A, n, k, 0);
+        for (int j = 0; j < n; j++) {
+            row[j] = AT(B, n, k, j) * d[j];
+        }
+        V length2 = GM_(square)(n, row);
+        pass &= COMPARE(length2 > GM_(splat)(1e-200)) & COMPARE(length2 < GM_(splat)(1e200));
+        s[k] = GM_(pow2_rsqrt)(length2);
+        b[k] *= s[k];
+        for (int j = 0; j < n; j++) {
+            row[j] *= s[k];
+        }
+        size[k] = length2; /* until the rows are whitened */
+    }
+    if (p->row_scale.data != NULL) {
+        /* anywhere near the row's own scale of zero: the general path decides */
+        V reach = zero;
+        for (int j = 0; j < n; j++) {
+            reach = GM_(max)(d[j], reach);
+        }
+        pass &= COMPARE(GM_(gather)(&p->row_scale, first, lanes, m, 1, sums) == zero);
+        for (int k = 0; k < m; k++) {
+            V foot = sums[k] * reach * GM_(splat)(1e-3);
+            pass &= COMPARE(size[k] > foot * foot);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        Q[i] *= d[i];
+        f[i] = Q[i];
+        if (has_C) {
+            C[i] *= d[i];
+            f[i] += C[i];
+        }
+    }
+
+    /* M^ = L L'; the weak lanes go on with M^ + A^'A^ */
+    V least, leastK;
+    I null, nullK;
+    pass &= GM_LARGE_ELSE(cholesky, (large, n, M, tol, L, inv, &least, &null),
+                          GM_(cholesky)(n, M, tol, L, inv, &least, &null));
+    I weak = null | ~COMPARE(least >= GM_(splat)(1e-4));
+    F.augmented = weak;
+    F.augmented_any = GM_(any)(weak & pass);
+    F.refine = weak | ~COMPARE(heaviest <= GM_(splat)(1e2) * lightest);
+    F.refine_any = GM_(any)(F.refine & pass);
+    F.M = M;
+    F.A = A;
+    F.L = L;
+    F.inv = inv;
+    leastK = least;
+    if (F.augmented_any) {
+        GM_LARGE_OR(augment, (large, n, m, M, A, LK), GM_(augment)(n, m, M, A, weak, LK));
+        pass &= GM_LARGE_ELSE(cholesky, (large, n, LK, tol, LK, invK, &leastK, &nullK),
+                              GM_(cholesky)(n, LK, tol, LK, invK, &leastK, &nullK));
+        /* far from the kernels that the general path looks for */
+        V floor = GM_(select)(null, GM_(splat)(1e-8), GM_(splat)(100.0 * n * GM_EPS));
+        pass &= ~nullK & COMPARE(leastK >= floor);
+        F.L = LK;
+        F.inv = invK;
+    } else {
+        pass &= ~null;
+    }
+
+    /* rows: whitened, orthogonalised, and how far they are from depending */
+    for (size_t e = 0; e < K * N; e++) {
+        B[e] = A[e];
+    }
+    GM_LARGE_OR(whiten, (large, n, m, F.L, B), GM_(whiten)(n, m, F.L, F.inv, B));
+    for (int k = 0; k < m; k++) {
+        size[k] = GM_(sqrt)(GM_(square)(n, &AT(B, n, k, 0)));
+        sums[k] = zero;
+    }
+    GM_LARGE_OR(orth, (large, n, m, B, tau, (double *)(void *)W), GM_(orth)(n, m, B, tau));
+    GM_(invert)(n, m, B, W);
+    F.B = B;
+    F.tau = tau;
+    F.W = W;
+    for (int i = 0; i < m; i++) {
+        pass &= COMPARE(GM_(abs)(AT(B, n, i, i)) >= GM_(splat)(1e-3) * size[i]);
+        for (int j = 0; j <= i; j++) {
+            sums[j] += GM_(abs)(AT(W, m, i, j));
+        }
+    }
+    double rtol = p->rtol >= 0.0 ? p->rtol : 16.0 * n * GM_EPS;
+    V most = GM_(sqrt)(leastK) * GM_(splat)(1e-2 / (rtol > 1e-12 ? rtol : 1e-12));
+    most = GM_(min)(most, GM_(splat)(1e6));
+    for (int j = 0; j < m; j++) {
+        pass &= COMPARE(sums[j] * size[j] <= most);
+    }
+
+    GM_(solve)(&F, f, b, x, mu);
+    V finite = zero;
+    for (int i = 0; i < n; i++) {
+        finite += (x[i] * d[i]) * zero;
+    }
+    for (int k = 0; k < m; k++) {
+        finite += (mu[k] * s[k]) * zero;
+    }
+    pass &= COMPARE(finite == zero);
+
+    unsigned done = 0;
+    for (int l = 0; l < lanes; l++) {
+        done |= LANE(pass, l) ? 1u << l : 0u;
+    }
+    if (done == 0) {
+        return 0;
+    }
+
+    /* outputs, in the caller's units */
+    V *lambda = sums;
+    if (r->residual.data != NULL) {
+        for (int k = 0; k < m; k++) {
+            lambda[k] = b[k];
+        }
+        GM_(subtract_rows)(m, n, n, A, x, lambda);
+        for (int k = 0; k < m; k++) {
+            lambda[k] = (zero - lambda[k]) * GM_(pow2_inverse)(s[k]);
+        }
+        GM_(scatter)(&r->residual, first, done, m, lambda);
+    }
+    for (int k = 0; k < m; k++) {
+        lambda[k] = mu[k] * s[k];
+    }
+    GM_(scatter)(&r->multipliers_total, first, done, m, lambda);
+    if (!has_C) {
+        GM_(scatter)(&r->multipliers, first, done, m, lambda);
+    }
+    GM_(force)(&F, x, Q, d, out);
+    GM_(scatter)(&r->Q_c, first, done, n, out);
+    if (!has_C) {
+        GM_(scatter)(&r->Q_ideal, first, done, n, out);
+    }
+    if (r->qdd.data != NULL) {
+        for (int i = 0; i < n; i++) {
+            F.r1[i] = x[i] * d[i];
+        }
+        GM_(scatter)(&r->qdd, first, done, n, F.r1);
+    }
+    if (r->zwang.data != NULL) {
+        V z;
+        for (int i = 0; i < n; i++) {
+            F.r1[i] = out[i] * d[i];
+            F.dx[i] = F.r1[i];
+        }
+        GM_LARGE_OR(solve, (large, n, L, 0, F.r1), GM_(forward)(n, L, inv, F.r1));
+        z = GM_(square)(n, F.r1);
+        for (int l = 0; l < lanes; l++) {
+            if (LANE(null & pass, l)) {
+                LANE(z, l) = gm_lanes_singular_zwang(
+                    n, (const double *)(const void *)M + l,
+                    (const double *)(const void *)Q + l,
+                    (const double *)(const void *)F.dx + l, GM_VL,
+                    (double *)(void *)(F.dx + N));
+            }
+        }
+        GM_(scatter)(&r->zwang, first, done, 1, &z);
+    }
+    if (has_C && (r->Q_ideal.data != NULL || r->multipliers.data != NULL)) {
+        GM_(solve)(&F, Q, b, x, mu);
+        for (int k = 0; k < m; k++) {
+            lambda[k] = mu[k] * s[k];
+        }
+        GM_(force)(&F, x, Q, d, out);
+        GM_(scatter)(&r->multipliers, first, done, m, lambda);
+        GM_(scatter)(&r->Q_ideal, first, done, n, out);
+    }
+    if (r->K.data != NULL) {
+        for (int i = 0; i < n; i++) {
+            out[i] = zero;
+            f[i] = zero;
+        }
+        if (has_C) {
+            for (int k = 0; k < m; k++) {
+                b[k] = zero;
+            }
+            GM_(solve)(&F, C, b, x, mu);
+            GM_(force)(&F, x, f, d, out);
+        }
+        GM_(scatter)(&r->K, first, done, n, out);
+    }
+    for (int l = 0; l < lanes; l++) {
+        ptrdiff_t item = first + l;
+        if (!(done >> l & 1u)) {
+            continue;
+        }
+        for (int k = 0; k < m; k++) {
+            if (r->multipliers_unique.data != NULL) {
+                gm_put_flag(&r->multipliers_unique, item, k, 1);
+            }
+            if (r->vanished.data != NULL) {
+                gm_put_flag(&r->vanished, item, k, 0);
+            }
+        }
+        if (r->rank.data != NULL) {
+            gm_put_int(&r->rank, item, m);
+        }
+        if (r->nullity.data != NULL) {
+            gm_put_int(&r->nullity, item, 0);
+        }
+        gm_put_status(&r->status, item, GM_OK);
+    }
+    return done;
+}
+
+#undef V
+#undef I
+#undef AT
+#undef COMPARE
+#undef LANE
+#undef GM_LARGE_ELSE
+#undef GM_LARGE_OR

@@ -1,0 +1,28 @@
+from typing import Any
+
+import numpy as np
+
+gauss: np.ufunc
+acceleration: np.ufunc
+constraint_force: np.ufunc
+nonideal_force: np.ufunc
+augment: np.ufunc
+independent_rows: np.ufunc
+sensitivity: np.ufunc
+zwang: np.ufunc
+
+def build_info() -> dict[str, Any]: ...
+def solve(
+    M: object,
+    Q: object,
+    A: object,
+    b: object,
+    C: object | None,
+    row_scale: object | None,
+    rtol: float | None,
+    ctol: float,
+    b_atol: float,
+    options: int,
+    wanted: int,
+    /,
+) -> tuple[Any, ...] | None: ...
