@@ -43,9 +43,7 @@ def fault(
 
     if code == Status.NONFINITE:
         return ValueError(where + _nonfinite(arrays, index, statuses.ndim))
-    item = {
-        name: None if a is None else _item(name, a, index)[0] for name, a in arrays.items()
-    }
+    item = {name: None if a is None else _item(name, a, index)[0] for name, a in arrays.items()}
     rows, coordinates = labels
     if code == Status.ASYMMETRIC:
         return _asymmetric(item, where, index)
@@ -88,9 +86,7 @@ def _nonfinite(arrays: Arrays, index: tuple[int, ...], ndim: int) -> str:
     return "an input is not finite"
 
 
-def _asymmetric(
-    item: Arrays, where: str, index: tuple[int, ...]
-) -> NotSemidefiniteError:
+def _asymmetric(item: Arrays, where: str, index: tuple[int, ...]) -> NotSemidefiniteError:
     M = _given(item, "M")
     mass = np.sqrt(np.abs(np.diag(M)))
     bad = np.argwhere(np.triu(np.abs(M - M.T) > 1e-10 * np.multiply.outer(mass, mass), 1))

@@ -130,9 +130,7 @@ def _check_core(name: str, array: NDArray[np.float64], sizes: dict[str, tuple[in
         sizes.setdefault(letter, (size, name))
 
 
-def check_names(
-    names: Mapping[str, Sequence[str]] | None, n: int, m: int
-) -> tuple[Labels, Labels]:
+def check_names(names: Mapping[str, Sequence[str]] | None, n: int, m: int) -> tuple[Labels, Labels]:
     """Return (row names, coordinate names), each None when not given."""
     if names is None:
         return None, None

@@ -222,10 +222,11 @@ def acceleration(
     >>> gm.acceleration([[2, 0], [0, 3]], [1, 0], [[1, 1]], [0])
     array([ 0.2, -0.2])
     """
-    return _run(
+    qdd: Float = _run(
         M, Q, A, b, C, row_scale, rtol, ctol, b_atol, inconsistent, indeterminate, errors,
         _QDD, names,
     )[0]  # fmt: skip
+    return qdd
 
 
 def constraint_force(
@@ -267,10 +268,11 @@ def constraint_force(
     >>> gm.constraint_force([[2, 0], [0, 3]], [1, 0], [[1, 1]], [0])
     array([-0.6, -0.6])
     """
-    return _run(
+    Q_c: Float = _run(
         M, Q, A, b, C, row_scale, rtol, ctol, b_atol, inconsistent, indeterminate, errors,
         _Q_C, names,
     )[1]  # fmt: skip
+    return Q_c
 
 
 def nonideal_force(
@@ -322,10 +324,11 @@ def nonideal_force(
     """
     M, A, C = as_float("M", M), _as_rows(A, M), as_float("C", C)
     n, m = check_shapes({"M": M, "A": A, "C": C})
-    return _run(
+    K: Float = _run(
         M, np.zeros(n), A, np.zeros(m), C, row_scale, rtol, 1e-9, 0.0, "raise", "minimum_norm",
         errors, _K, names,
     )[3]  # fmt: skip
+    return K
 
 
 def augment(
@@ -702,10 +705,7 @@ def _raise_faults(
     Q, b = arrays.get("Q"), arrays.get("b")
     n = arrays["M"].shape[-1]  # type: ignore[union-attr]
     m = 0 if b is None else b.shape[-1]
-    if Q is None and b is None:
-        labels = (None, None)
-    else:
-        labels = check_names(names, n, m)
+    labels = check_names(names, n, m)
     raise fault(arrays, status, labels, diagnose)
 
 

@@ -115,7 +115,7 @@ class Motion:
     def __repr__(self) -> str:
         title, lines = _describe(self)
         left = max((len(name) for name, _, _ in lines), default=0)
-        width = max((len(value) for _, value, _ in lines if len(value) <= 40), default=0)
+        width = max((len(value) for _, value, _ in lines if len(value) <= 60), default=0)
         text = [title]
         for name, value, note in lines:
             text.append(f"  {name:<{left}} {value:<{width}}  {note}".rstrip())
@@ -125,7 +125,7 @@ class Motion:
         title, lines = _describe(self)
         rows = "".join(
             f"<tr><th style='text-align:left'>{escape(name)}</th>"
-            f"<td style='text-align:left'><code>{escape(value)}</code></td>"
+            f"<td style='text-align:left'><code style='white-space:pre'>{escape(value)}</code></td>"
             f"<td style='text-align:left'>{escape(note)}</td></tr>"
             for name, value, note in lines
         )
@@ -154,33 +154,38 @@ def rows_phrase(rows: Sequence[int], names: Labels) -> str:
     return f"constraint{'s' if len(rows) > 1 else ''} {quoted} ({word})"
 
 
-def _vector(x: NDArray[Any], names: Labels) -> str:
+def _vector(x: NDArray[Any]) -> str:
     x = x + 0.0  # a book has no negative zero
-    if names is not None and len(names) == len(x) <= 8:
-        return "   ".join(f"{name} {number(v)}" for name, v in zip(names, x, strict=True))
     return np.array2string(x, precision=6, suppress_small=True, threshold=12, max_line_width=1000)
 
 
-def _describe(motion: Motion) -> tuple[str, list[tuple[str, str, str]]]:
+def _columns(head: str, names: Labels, lines: list[tuple[str, Any, str]]) -> list[tuple[str, ...]]:
+    """Lines of one group; a table with the names above the columns where there are names."""
+    if names is None or not lines or len(names) > 8:
+        return [(name, _vector(value), note) for name, value, note in lines]
+    cells = [list(names)]
+    cells += [[number(v + 0.0) for v in value] for _, value, _ in lines]
+    widths = [max(len(row[j]) for row in cells) for j in range(len(names))]
+    text = ["  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells]
+    shown = [(name, row, note) for (name, _, note), row in zip(lines, text[1:], strict=True)]
+    return [(head, text[0], ""), *shown]
+
+
+def _describe(motion: Motion) -> tuple[str, list[tuple[str, ...]]]:
     if np.ndim(motion.status) > 0:
         return _describe_batch(motion)
-    lines: list[tuple[str, str, str]] = []
     status = Status(motion.status)
-    coordinates, rows = motion.coordinate_names, motion.row_names
-
-    def add(name: str, value: NDArray[Any] | None, labels: Labels, note: str) -> None:
-        if value is not None:
-            lines.append((name, _vector(value, labels), note))
-
     failed = status < 0
     ideal = motion.K is not None and not motion.K.any()
     split = not (ideal and not failed)
-    add("qdd", motion.qdd, coordinates, "acceleration")
-    note = "constraint force" + ("   (= Q_ideal, no non-ideal part)" if not split else "")
-    add("Q_c", motion.Q_c, coordinates, note)
+
+    note = "constraint force" + ("" if split else "   (= Q_ideal, no non-ideal part)")
+    per_coordinate = [("qdd", motion.qdd, "acceleration"), ("Q_c", motion.Q_c, note)]
     if split:
-        add("Q_ideal", motion.Q_ideal, coordinates, "its ideal part")
-        add("K", motion.K, coordinates, "its non-ideal part")
+        per_coordinate.append(("Q_ideal", motion.Q_ideal, "its ideal part"))
+        per_coordinate.append(("K", motion.K, "its non-ideal part"))
+
+    rows = motion.row_names
     note = "Q_ideal = A.T @ multipliers"
     if motion.multipliers_unique is not None and not failed:
         loose = np.flatnonzero(~motion.multipliers_unique)
@@ -188,9 +193,19 @@ def _describe(motion: Motion) -> tuple[str, list[tuple[str, str, str]]]:
             loose = loose[~motion.vanished[loose]]
         if loose.size:
             note += f"; {rows_phrase(loose.tolist(), rows)} not unique, minimum norm"
-    add("multipliers", motion.multipliers, rows, note)
+    per_row = [("multipliers", motion.multipliers, note)]
     if split or motion.multipliers is None:
-        add("multipliers_total", motion.multipliers_total, rows, "Q_c - C = A.T @ multipliers_total")
+        note = "Q_c - C = A.T @ multipliers_total"
+        per_row.append(("multipliers_total", motion.multipliers_total, note))
+    if status in (Status.PROJECTED, Status.PROJECTED_MINIMUM_NORM):
+        per_row.append(("residual", motion.residual, "A @ qdd - b"))
+
+    lines: list[tuple[str, ...]] = []
+    for head, names, group in (
+        ("coordinate", motion.coordinate_names, per_coordinate),
+        ("constraint", rows, per_row),
+    ):
+        lines += _columns(head, names, [line for line in group if line[1] is not None])
     if motion.zwang is not None:
         undefined = np.isnan(motion.zwang) and not failed
         note = "undefined: Q not in the range of M" if undefined else "Gauss's constraint"
@@ -209,8 +224,6 @@ def _describe(motion: Motion) -> tuple[str, list[tuple[str, str, str]]]:
     if motion.nullity is not None and motion.nullity != 0:
         value = "unknown" if motion.nullity < 0 else str(motion.nullity)
         lines.append(("nullity", value, "directions without mass and constraint"))
-    if motion.residual is not None and status in (Status.PROJECTED, Status.PROJECTED_MINIMUM_NORM):
-        add("residual", motion.residual, rows, "A @ qdd - b")
     if status != Status.OK:
         lines.append(("status", status.name, STATUS_MEANING[status]))
     return "Motion", lines
@@ -232,10 +245,10 @@ _NOTES = {
 }
 
 
-def _describe_batch(motion: Motion) -> tuple[str, list[tuple[str, str, str]]]:
+def _describe_batch(motion: Motion) -> tuple[str, list[tuple[str, ...]]]:
     shape = motion.status.shape
     count = motion.status.size
-    lines = []
+    lines: list[tuple[str, ...]] = []
     for name, note in _NOTES.items():
         value = getattr(motion, name)
         if value is None:
