@@ -23,7 +23,7 @@ kernel = Extension(
         "-fvisibility=hidden",
         "-fno-math-errno",
         "-fno-trapping-math",
-        "-ffp-contract=fast",
+        "-ffp-contract=off",
         "-Wall",
         "-Wextra",
         "-Werror=implicit-function-declaration",

@@ -117,7 +117,7 @@ static const gufunc gufuncs[] = {
      "M, Q, A, b, alpha, rtol (nan: default) -> M_A, Q_b, status", 6, 3, 1, 2,
      call_augment},
     {"independent_rows", "(m,n),(n,n),()->(m),()", "AMr", "ddd?b",
-     "A, M, rtol (nan: default) -> mask, status; M of zeros: scale from A alone", 3, 2, 2,
+     "A, M, rtol (nan: default) -> mask, status; M the identity for coordinates as they stand", 3, 2, 2,
      1, call_independent_rows},
     {"sensitivity", "(n,n),(m,n),(m),()->(n,n),(n,m),()", "MAsr", "ddddddb",
      "M, A, row_scale, rtol -> dqdd_dQ, dqdd_db, status", 4, 3, 1, 2, call_sensitivity},

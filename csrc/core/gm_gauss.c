@@ -72,12 +72,13 @@ write_diagnosis(const gm_system *s, const gm_motion *r, ptrdiff_t item)
     }
 }
 
+/* + 0.0 here and below: no negative zeros in answers */
 static void
 write_scaled(const gm_output *out, ptrdiff_t item, int n, const double *x,
              const double *d, int divide)
 {
     for (int i = 0; out->data != NULL && i < n; i++) {
-        gm_put(out, item, i, 0, divide ? x[i] / d[i] : x[i] * d[i]);
+        gm_put(out, item, i, 0, (divide ? x[i] / d[i] : x[i] * d[i]) + 0.0);
     }
 }
 
@@ -91,7 +92,7 @@ write_multipliers(gm_system *s, const gm_output *out, ptrdiff_t item, const doub
     }
     gm_system_multipliers(s, mu, lambda);
     for (int k = 0; k < s->m; k++) {
-        gm_put(out, item, k, 0, lambda[k]);
+        gm_put(out, item, k, 0, lambda[k] + 0.0);
     }
 }
 
@@ -190,7 +191,7 @@ solve_general(gm_system *s, const gm_problem *p, const gm_motion *r, ptrdiff_t i
         for (int j = 0; j < n; j++) {
             sum += gm_get(&p->A, item, k, j) * (x[j] * s->d[j]);
         }
-        gm_put(&r->residual, item, k, 0, sum);
+        gm_put(&r->residual, item, k, 0, sum + 0.0);
     }
     write_multipliers(s, &r->multipliers_total, item, mu);
     if (!s->has_C) {
@@ -383,7 +384,7 @@ gm_sensitivity(const gm_lapack *lp, int n, int m, ptrdiff_t count, const gm_prob
                 s.Q[j] = 0.0;
             }
             for (int i = 0; i < n; i++) {
-                gm_put(&dQ, item, i, j, fault == GM_OK ? s.x[i] * s.d[i] : NAN);
+                gm_put(&dQ, item, i, j, fault == GM_OK ? s.x[i] * s.d[i] + 0.0 : NAN);
             }
         }
         /* symmetric by theory: the mean of both halves */
@@ -404,7 +405,7 @@ gm_sensitivity(const gm_lapack *lp, int n, int m, ptrdiff_t count, const gm_prob
                 gm_system_solve(&s, s.Q, s.b, s.x, s.mu);
             }
             for (int i = 0; i < n; i++) {
-                gm_put(&db, item, i, k, fault == GM_OK ? s.x[i] * s.d[i] : NAN);
+                gm_put(&db, item, i, k, fault == GM_OK ? s.x[i] * s.d[i] + 0.0 : NAN);
             }
         }
     }

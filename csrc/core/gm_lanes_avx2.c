@@ -1,7 +1,14 @@
 /* Four lanes and one, on AVX2. */
+#include <immintrin.h>
+
 #include "gm_lanes_includes.h"
 
 #pragma GCC target("avx2,fma")
+
+#define GM_FMA(x, y, z) _mm256_fmadd_pd(x, y, z)
+#define GM_FNMA(x, y, z) _mm256_fnmadd_pd(x, y, z)
+#define GM_FMA_ONE(x, y, z) __builtin_fma(x, y, z)
+#define GM_FNMA_ONE(x, y, z) __builtin_fma(-(x), y, z)
 
 #define GM_VL 4
 #define GM_(x) many_##x

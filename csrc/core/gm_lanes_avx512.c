@@ -1,7 +1,14 @@
 /* Eight lanes and one, on AVX-512. */
+#include <immintrin.h>
+
 #include "gm_lanes_includes.h"
 
 #pragma GCC target("avx512f,avx512dq,avx512vl,avx512bw,fma")
+
+#define GM_FMA(x, y, z) _mm512_fmadd_pd(x, y, z)
+#define GM_FNMA(x, y, z) _mm512_fnmadd_pd(x, y, z)
+#define GM_FMA_ONE(x, y, z) __builtin_fma(x, y, z)
+#define GM_FNMA_ONE(x, y, z) __builtin_fma(-(x), y, z)
 
 #define GM_VL 8
 #define GM_(x) many_##x

@@ -1,6 +1,11 @@
 /* Two lanes and one, in what every machine of the architecture has. */
 #include "gm_lanes_includes.h"
 
+#define GM_FMA(x, y, z) ((z) + (x) * (y))
+#define GM_FNMA(x, y, z) ((z) - (x) * (y))
+#define GM_FMA_ONE GM_FMA
+#define GM_FNMA_ONE GM_FNMA
+
 #define GM_VL 2
 #define GM_(x) many_##x
 #define GM_KERNEL gm_lanes_plain_many

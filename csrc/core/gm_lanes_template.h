@@ -2,19 +2,24 @@
  * count with GM_VL, GM_KERNEL (the name of the kernel) and GM_(x) (a prefix for the
  * rest) defined. Element (i, j) of a matrix is a vector with one entry per system.
  *
- * Sums are written as fixed chains of `acc += x * y`, so that every lane count gives
- * the same bits on one instruction set. */
+ * Sums are fixed chains of explicit FMA or FNMA (GM_FMA, ... of the including file) and
+ * the compiler must not contract anything itself (-ffp-contract=off), so that every
+ * lane count gives the same bits on one instruction set. */
 
 #if GM_VL == 1
 typedef double GM_(V);
 typedef int64_t GM_(I);
 #define COMPARE(test) (-(int64_t)(test))
 #define LANE(v, l) (v)
+#define FMA(x, y, z) GM_FMA_ONE(x, y, z)   /* z + x y */
+#define FNMA(x, y, z) GM_FNMA_ONE(x, y, z) /* z - x y */
 #else
 typedef double GM_(V) __attribute__((vector_size(8 * GM_VL), may_alias));
 typedef int64_t GM_(I) __attribute__((vector_size(8 * GM_VL), may_alias));
 #define COMPARE(test) (test)
 #define LANE(v, l) (v)[l]
+#define FMA(x, y, z) GM_FMA(x, y, z)
+#define FNMA(x, y, z) GM_FNMA(x, y, z)
 #endif
 /* one large system takes the costly steps from LAPACK; `large` is its table or NULL */
 #if GM_VL == 1
@@ -127,7 +132,7 @@ GM_(gather)(const gm_input *v, ptrdiff_t first, int lanes, int rows, int cols, V
                 u.d[l] = *(const double *)(const void *)(from[l] + j * v->col);
             }
             *X++ = u.v;
-            sum += u.v * zero;
+            sum = FMA(u.v, zero, sum);
         }
         for (int l = 0; l < GM_VL; l++) {
             from[l] += v->row;
@@ -145,7 +150,7 @@ GM_(scatter)(const gm_output *v, ptrdiff_t first, unsigned lanes, int n, const V
     for (int l = 0; l < GM_VL; l++) {
         char *to = v->data + (first + l) * v->item;
         for (int i = 0; i < n && (lanes >> l & 1u); i++) {
-            *(double *)(void *)(to + i * v->row) = LANE(x[i], l);
+            *(double *)(void *)(to + i * v->row) = LANE(x[i], l) + 0.0; /* no -0 */
         }
     }
 }
@@ -157,13 +162,13 @@ GM_(square)(int n, const V *x)
     V s0 = GM_(splat)(0.0), s1 = s0, s2 = s0, s3 = s0;
     int i = 0;
     for (; i + 4 <= n; i += 4) {
-        s0 += x[i] * x[i];
-        s1 += x[i + 1] * x[i + 1];
-        s2 += x[i + 2] * x[i + 2];
-        s3 += x[i + 3] * x[i + 3];
+        s0 = FMA(x[i], x[i], s0);
+        s1 = FMA(x[i + 1], x[i + 1], s1);
+        s2 = FMA(x[i + 2], x[i + 2], s2);
+        s3 = FMA(x[i + 3], x[i + 3], s3);
     }
     for (; i < n; i++) {
-        s0 += x[i] * x[i];
+        s0 = FMA(x[i], x[i], s0);
     }
     return (s0 + s1) + (s2 + s3);
 }
@@ -178,10 +183,10 @@ GM_(subtract_rows)(int rows, int cols, int ld, const V *X, const V *x, V *y)
         V s0 = y[i], s1 = y[i + 1], s2 = y[i + 2], s3 = y[i + 3];
         for (int j = 0; j < cols; j++) {
             V xj = x[j];
-            s0 -= r0[j] * xj;
-            s1 -= r1[j] * xj;
-            s2 -= r2[j] * xj;
-            s3 -= r3[j] * xj;
+            s0 = FNMA(r0[j], xj, s0);
+            s1 = FNMA(r1[j], xj, s1);
+            s2 = FNMA(r2[j], xj, s2);
+            s3 = FNMA(r3[j], xj, s3);
         }
         y[i] = s0;
         y[i + 1] = s1;
@@ -192,7 +197,7 @@ GM_(subtract_rows)(int rows, int cols, int ld, const V *X, const V *x, V *y)
         const V *r0 = &AT(X, ld, i, 0);
         V s0 = y[i];
         for (int j = 0; j < cols; j++) {
-            s0 -= r0[j] * x[j];
+            s0 = FNMA(r0[j], x[j], s0);
         }
         y[i] = s0;
     }
@@ -208,10 +213,10 @@ GM_(add_columns)(int rows, int cols, int ld, const V *X, const V *x, V *y)
         V x0 = x[i], x1 = x[i + 1], x2 = x[i + 2], x3 = x[i + 3];
         for (int j = 0; j < cols; j++) {
             V s = y[j];
-            s += r0[j] * x0;
-            s += r1[j] * x1;
-            s += r2[j] * x2;
-            s += r3[j] * x3;
+            s = FMA(r0[j], x0, s);
+            s = FMA(r1[j], x1, s);
+            s = FMA(r2[j], x2, s);
+            s = FMA(r3[j], x3, s);
             y[j] = s;
         }
     }
@@ -219,7 +224,7 @@ GM_(add_columns)(int rows, int cols, int ld, const V *X, const V *x, V *y)
         const V *r0 = &AT(X, ld, i, 0);
         V x0 = x[i];
         for (int j = 0; j < cols; j++) {
-            y[j] += r0[j] * x0;
+            y[j] = FMA(r0[j], x0, y[j]);
         }
     }
 }
@@ -234,7 +239,7 @@ GM_(forward)(int n, const V *L, const V *inv, V *x)
         for (int a = 0; a < block; a++) {
             V s = x[i + a];
             for (int c = 0; c < a; c++) {
-                s -= AT(L, n, i + a, i + c) * x[i + c];
+                s = FNMA(AT(L, n, i + a, i + c), x[i + c], s);
             }
             x[i + a] = s * inv[i + a];
         }
@@ -250,7 +255,7 @@ GM_(backward)(int n, const V *L, const V *inv, V *x)
         V xi = x[i] * inv[i];
         x[i] = xi;
         for (int j = 0; j < i; j++) {
-            x[j] -= row[j] * xi;
+            x[j] = FNMA(row[j], xi, x[j]);
         }
     }
 }
@@ -268,7 +273,7 @@ GM_(augment)(int n, int m, const V *M, const V *A, I weak, V *K)
             const V *a = &AT(A, n, k, 0);
             V scale = a[i];
             for (int j = 0; j <= i; j++) {
-                row[j] += scale * a[j];
+                row[j] = FMA(scale, a[j], row[j]);
             }
         }
         for (int j = 0; j <= i; j++) {
@@ -300,7 +305,7 @@ GM_(cholesky)(int n, const V *K, double tol, V *L, V *inv, V *least, I *null)
             for (int c = 0; c < block; c++) {
                 V s = row[j + c];
                 for (int k = 0; k < c; k++) {
-                    s -= AT(L, n, j + c, j + k) * row[j + k];
+                    s = FNMA(AT(L, n, j + c, j + k), row[j + k], s);
                 }
                 if (GM_(any)(gone)) {
                     I lost = COMPARE(inv[j + c] == zero);
@@ -333,10 +338,10 @@ GM_(whiten)(int n, int m, const V *L, const V *inv, V *B)
             V s0 = b0[i], s1 = b1[i], s2 = b2[i], s3 = b3[i];
             for (int j = 0; j < i; j++) {
                 V l = row[j];
-                s0 -= l * b0[j];
-                s1 -= l * b1[j];
-                s2 -= l * b2[j];
-                s3 -= l * b3[j];
+                s0 = FNMA(l, b0[j], s0);
+                s1 = FNMA(l, b1[j], s1);
+                s2 = FNMA(l, b2[j], s2);
+                s3 = FNMA(l, b3[j], s3);
             }
             b0[i] = s0 * inv[i];
             b1[i] = s1 * inv[i];
@@ -356,18 +361,18 @@ GM_(reflect)(int n, const V *v, V tau, V *y)
     V s = y[0], s1 = GM_(splat)(0.0), s2 = s1, s3 = s1;
     int k = 1;
     for (; k + 4 <= n; k += 4) {
-        s += v[k] * y[k];
-        s1 += v[k + 1] * y[k + 1];
-        s2 += v[k + 2] * y[k + 2];
-        s3 += v[k + 3] * y[k + 3];
+        s = FMA(v[k], y[k], s);
+        s1 = FMA(v[k + 1], y[k + 1], s1);
+        s2 = FMA(v[k + 2], y[k + 2], s2);
+        s3 = FMA(v[k + 3], y[k + 3], s3);
     }
     for (; k < n; k++) {
-        s += v[k] * y[k];
+        s = FMA(v[k], y[k], s);
     }
     s = ((s + s1) + (s2 + s3)) * tau;
     y[0] -= s;
     for (int i = 1; i < n; i++) {
-        y[i] -= s * v[i];
+        y[i] = FNMA(s, v[i], y[i]);
     }
 }
 
@@ -377,10 +382,10 @@ GM_(reflect4)(int n, const V *v, V tau, V *y0, int ld)
     V *y1 = y0 + ld, *y2 = y1 + ld, *y3 = y2 + ld;
     V s0 = y0[0], s1 = y1[0], s2 = y2[0], s3 = y3[0];
     for (int i = 1; i < n; i++) {
-        s0 += v[i] * y0[i];
-        s1 += v[i] * y1[i];
-        s2 += v[i] * y2[i];
-        s3 += v[i] * y3[i];
+        s0 = FMA(v[i], y0[i], s0);
+        s1 = FMA(v[i], y1[i], s1);
+        s2 = FMA(v[i], y2[i], s2);
+        s3 = FMA(v[i], y3[i], s3);
     }
     s0 *= tau;
     s1 *= tau;
@@ -391,10 +396,10 @@ GM_(reflect4)(int n, const V *v, V tau, V *y0, int ld)
     y2[0] -= s2;
     y3[0] -= s3;
     for (int i = 1; i < n; i++) {
-        y0[i] -= s0 * v[i];
-        y1[i] -= s1 * v[i];
-        y2[i] -= s2 * v[i];
-        y3[i] -= s3 * v[i];
+        y0[i] = FNMA(s0, v[i], y0[i]);
+        y1[i] = FNMA(s1, v[i], y1[i]);
+        y2[i] = FNMA(s2, v[i], y2[i]);
+        y3[i] = FNMA(s3, v[i], y3[i]);
     }
 }
 
@@ -441,7 +446,7 @@ GM_(invert)(int n, int m, const V *B, V *W)
             const V *other = &AT(W, m, k, 0);
             V l = AT(B, n, i, k);
             for (int j = 0; j <= k; j++) {
-                row[j] -= l * other[j];
+                row[j] = FNMA(l, other[j], row[j]);
             }
         }
         for (int j = 0; j < i; j++) {
@@ -487,7 +492,7 @@ GM_(solve_once)(const GM_(factors) *s, const V *f, const V *b, V *x, V *mu)
         const V *row = &AT(s->W, m, k, 0);
         V sum = zero;
         for (int j = 0; j <= k; j++) {
-            sum += row[j] * b[j];
+            sum = FMA(row[j], b[j], sum);
         }
         y[k] = sum - x[k];
         x[k] = sum;
@@ -498,7 +503,7 @@ GM_(solve_once)(const GM_(factors) *s, const V *f, const V *b, V *x, V *mu)
     for (int k = 0; k < m; k++) {
         const V *row = &AT(s->W, m, k, 0);
         for (int j = 0; j <= k; j++) {
-            mu[j] += row[j] * y[k];
+            mu[j] = FMA(row[j], y[k], mu[j]);
         }
     }
     for (int j = m - 1; j >= 0; j--) {
@@ -602,6 +607,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     F.y = F.dmu + K;
     F.r1 = F.y + N;
     F.dx = F.r1 + N;
+    double *single = (double *)(void *)(F.dx + N); /* for one system of the group */
 
     V nan_sum = GM_(gather)(&p->M, first, lanes, n, n, raw);
     nan_sum += GM_(gather)(&p->A, first, lanes, m, n, B);
@@ -625,7 +631,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     }
     massless &= pass;
     if (GM_(any)(massless)) {
-        GM_(scale_massless)(n, m, raw, B, massless, d, (double *)(void *)M);
+        GM_(scale_massless)(n, m, raw, B, massless, d, single);
     }
 
     /* M^ = D M D, both halves; asymmetry beyond rounding is for the general path */
@@ -794,8 +800,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
                 LANE(z, l) = gm_lanes_singular_zwang(
                     n, (const double *)(const void *)M + l,
                     (const double *)(const void *)Q + l,
-                    (const double *)(const void *)F.dx + l, GM_VL,
-                    (double *)(void *)(F.dx + N));
+                    (const double *)(const void *)F.dx + l, GM_VL, single);
             }
         }
         GM_(scatter)(&r->zwang, first, done, 1, &z);
@@ -852,5 +857,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
 #undef AT
 #undef COMPARE
 #undef LANE
+#undef FMA
+#undef FNMA
 #undef GM_LARGE_ELSE
 #undef GM_LARGE_OR

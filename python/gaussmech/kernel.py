@@ -509,8 +509,8 @@ def independent_rows(
     A : (..., m, n) array_like
         Constraint matrix.
     M : (..., n, n) array_like, optional
-        Mass matrix, whose diagonal gives coordinates a common scale; without it the scale
-        comes from A.
+        Mass matrix, whose diagonal gives coordinates a common scale; without it they are
+        taken as they stand.
     rtol : float, optional
         As in `solve`. A state known to within a relative error e needs ``rtol > e``.
 
@@ -538,7 +538,7 @@ def independent_rows(
     mass = None if M is None else as_float("M", M)
     rows = as_float("A", A) if mass is None else _as_rows(A, mass)
     n, _ = check_shapes({"A": rows} if mass is None else {"M": mass, "A": rows})
-    arrays: Arrays = {"A": rows, "M": np.zeros((n, n)) if mass is None else mass}
+    arrays: Arrays = {"A": rows, "M": np.eye(n) if mass is None else mass}
     mask, status = _kernel.independent_rows(*arrays.values(), _tolerance(rtol))
     _raise_faults(arrays, status)
     return np.asarray(mask)
@@ -702,7 +702,7 @@ def _raise_faults(
         assert raw is not None
         return raw[13], raw[14][: max(raw[10], 0)], raw[9], raw[11]
 
-    Q, b = arrays.get("Q"), arrays.get("b")
+    b = arrays.get("b")
     n = arrays["M"].shape[-1]  # type: ignore[union-attr]
     m = 0 if b is None else b.shape[-1]
     labels = check_names(names, n, m)
