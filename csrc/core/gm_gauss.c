@@ -208,7 +208,7 @@ solve_general(gm_system *s, const gm_problem *p, const gm_motion *r, ptrdiff_t i
                   (gm_status)((s->clashes > 0 ? GM_PROJECTED : 0) |
                               (s->nullity > 0 ? GM_MINIMUM_NORM : 0)));
 
-    gm_system_force(s, x, s->Q, force);
+    gm_system_force(s, x, mu, s->Q, s->C, force);
     write_scaled(&r->Q_c, item, n, force, s->d, 1);
     if (!s->has_C) {
         write_scaled(&r->Q_ideal, item, n, force, s->d, 1);
@@ -226,14 +226,15 @@ solve_general(gm_system *s, const gm_problem *p, const gm_motion *r, ptrdiff_t i
         if (r->Q_ideal.data != NULL || r->multipliers.data != NULL) {
             gm_system_solve(s, s->Q, s->b, x, mu);
             write_multipliers(s, &r->multipliers, item, mu);
-            gm_system_force(s, x, s->Q, force);
+            gm_zero((size_t)n, s->x1);
+            gm_system_force(s, x, mu, s->Q, s->x1, force);
             write_scaled(&r->Q_ideal, item, n, force, s->d, 1);
         }
         if (r->K.data != NULL) {
             gm_zero((size_t)m, s->b);
             gm_system_solve(s, s->C, s->b, x, mu);
-            gm_zero((size_t)n, s->C);
-            gm_system_force(s, x, s->C, force);
+            gm_zero((size_t)n, s->x1);
+            gm_system_force(s, x, mu, s->x1, s->C, force);
             write_scaled(&r->K, item, n, force, s->d, 1);
         }
     }
@@ -436,7 +437,7 @@ gm_zwang(const gm_lapack *lp, int n, ptrdiff_t count, const gm_problem *p, gm_in
         for (int i = 0; i < n; i++) {
             s.x[i] = gm_get(&qdd, item, i, 0) / s.d[i];
         }
-        gm_system_force(&s, s.x, s.Q, s.r1);
+        gm_system_residual(&s, s.x, s.Q, s.r1);
         gm_put(&gauss_function, item, 0, 0,
                gm_dot(n, s.x, s.r1) - gm_dot(n, s.x, s.Q));
         gm_put(&zwang, item, 0, 0, gm_system_zwang(&s, s.r1));

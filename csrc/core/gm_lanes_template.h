@@ -543,21 +543,45 @@ GM_(solve)(const GM_(factors) *s, const V *f, const V *b, V *x, V *mu)
     }
 }
 
-/* out <- (M x - f) / d */
-static void
-GM_(force)(const GM_(factors) *s, const V *x, const V *f, const V *d, V *out)
+/* a function of its own: gcc 12 fails where this mask meets its use on SSE2 */
+__attribute__((noinline)) static I
+GM_(not_above)(V x, V y)
 {
-    int n = s->n;
-    V zero = GM_(splat)(0.0);
+    return COMPARE(x <= y);
+}
+
+/* out <- (M x - f) / d = (c + A' mu) / d, by the form that adds up smaller terms */
+static void
+GM_(force)(const GM_(factors) *s, const V *x, const V *mu, const V *f, const V *c,
+           const V *d, V *out)
+{
+    int n = s->n, m = s->m;
+    V zero = GM_(splat)(0.0), by_mass = zero, by_rows = zero;
+    V *y = s->r1;
     const gm_lapack *large = s->large;
 
     for (int i = 0; i < n; i++) {
-        out[i] = f[i];
+        by_mass += GM_(abs)(x[i]) + GM_(abs)(f[i]);
+        by_rows += GM_(abs)(c[i]);
     }
-    GM_LARGE_OR(subtract_rows, (large, n, n, s->M, x, out),
-                GM_(subtract_rows)(n, n, n, s->M, x, out));
+    for (int k = 0; k < m; k++) {
+        by_rows += GM_(abs)(mu[k]);
+    }
+    I rows = GM_(not_above)(by_rows, by_mass);
     for (int i = 0; i < n; i++) {
-        out[i] = (zero - out[i]) * GM_(pow2_inverse)(d[i]);
+        out[i] = c[i];
+        y[i] = f[i];
+    }
+    GM_(add_columns)(m, n, n, s->A, mu, out);
+    if (GM_(any)(~rows)) {
+        GM_LARGE_OR(subtract_rows, (large, n, n, s->M, x, y),
+                    GM_(subtract_rows)(n, n, n, s->M, x, y));
+        for (int i = 0; i < n; i++) {
+            out[i] = GM_(select)(rows, out[i], zero - y[i]);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] *= GM_(pow2_inverse)(d[i]);
     }
 }
 
@@ -615,6 +639,10 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     nan_sum += GM_(gather)(&p->b, first, lanes, m, 1, b);
     if (has_C) {
         nan_sum += GM_(gather)(&p->C, first, lanes, n, 1, C);
+    } else {
+        for (int i = 0; i < n; i++) {
+            C[i] = zero;
+        }
     }
     I pass = COMPARE(nan_sum == zero), massless = COMPARE(zero > zero);
 
@@ -677,11 +705,8 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     }
     for (int i = 0; i < n; i++) {
         Q[i] *= d[i];
-        f[i] = Q[i];
-        if (has_C) {
-            C[i] *= d[i];
-            f[i] += C[i];
-        }
+        C[i] *= d[i];
+        f[i] = Q[i] + C[i];
     }
 
     /* M^ = L L'; the weak lanes go on with M^ + A^'A^ */
@@ -776,7 +801,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     if (!has_C) {
         GM_(scatter)(&r->multipliers, first, done, m, lambda);
     }
-    GM_(force)(&F, x, Q, d, out);
+    GM_(force)(&F, x, mu, Q, C, d, out);
     GM_(scatter)(&r->Q_c, first, done, n, out);
     if (!has_C) {
         GM_(scatter)(&r->Q_ideal, first, done, n, out);
@@ -810,7 +835,10 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
         for (int k = 0; k < m; k++) {
             lambda[k] = mu[k] * s[k];
         }
-        GM_(force)(&F, x, Q, d, out);
+        for (int i = 0; i < n; i++) {
+            f[i] = zero;
+        }
+        GM_(force)(&F, x, mu, Q, f, d, out);
         GM_(scatter)(&r->multipliers, first, done, m, lambda);
         GM_(scatter)(&r->Q_ideal, first, done, n, out);
     }
@@ -824,7 +852,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
                 b[k] = zero;
             }
             GM_(solve)(&F, C, b, x, mu);
-            GM_(force)(&F, x, f, d, out);
+            GM_(force)(&F, x, mu, f, C, d, out);
         }
         GM_(scatter)(&r->K, first, done, n, out);
     }

@@ -400,10 +400,35 @@ gm_system_drives_kernel(const gm_system *s, const double *f)
 }
 
 void
-gm_system_force(const gm_system *s, const double *x, const double *f, double *out)
+gm_system_residual(const gm_system *s, const double *x, const double *f, double *out)
 {
     for (int i = 0; i < s->n; i++) {
         out[i] = gm_dot(s->n, &AT(s->M, s->n, i, 0), x) - f[i];
+    }
+}
+
+void
+gm_system_force(const gm_system *s, const double *x, const double *mu, const double *f,
+                const double *c, double *out)
+{
+    int n = s->n, r = s->rank;
+    double by_mass = 0.0, by_rows = 0.0;
+
+    for (int i = 0; i < n; i++) {
+        by_mass += fabs(x[i]) + fabs(f[i]);
+        by_rows += fabs(c[i]);
+    }
+    for (int j = 0; j < r; j++) {
+        by_rows += fabs(mu[j]);
+    }
+    if (by_mass < by_rows) {
+        gm_system_residual(s, x, f, out);
+        return;
+    }
+    gm_copy((size_t)n, c, out);
+    for (int j = 0; j < r; j++) {
+        int row = s->row[j];
+        gm_axpy(n, mu[j] * s->unit[row], &AT(s->A, n, row, 0), out);
     }
 }
 
@@ -454,7 +479,7 @@ solve_once(gm_system *s, const double *f, const double *b, double *x, double *mu
     gm_copy((size_t)n, x, t);
     gm_orth_q(n, r, s->B, s->tau, t);
     /* what it leaves over along ker A */
-    gm_system_force(s, t, f, s->work);
+    gm_system_residual(s, t, f, s->work);
     gm_orth_qt(n, r, s->B, s->tau, s->work);
     for (int j = r; j < n; j++) {
         x[j] = -s->work[j];
@@ -462,7 +487,7 @@ solve_once(gm_system *s, const double *f, const double *b, double *x, double *mu
     solve_motion(s, x + r);
     gm_orth_q(n, r, s->B, s->tau, x);
     /* multipliers from what M x - f leaves along the rows */
-    gm_system_force(s, x, f, t);
+    gm_system_residual(s, x, f, t);
     gm_orth_qt(n, r, s->B, s->tau, t);
     gm_copy((size_t)r, t, mu);
     gm_solve_lower_t(r, n, s->B, mu);
@@ -479,7 +504,7 @@ gm_system_solve(gm_system *s, const double *f, const double *b, double *x, doubl
     solve_once(s, f, s->r2, x, mu);
 
     /* one refinement step on the caller's equations */
-    gm_system_force(s, x, f, s->r1);
+    gm_system_residual(s, x, f, s->r1);
     for (int i = 0; i < n; i++) {
         s->r1[i] = -s->r1[i];
     }

@@ -81,7 +81,12 @@ void gm_system_multipliers(gm_system *s, const double *mu, double *out);
 double gm_system_zwang(gm_system *s, const double *Qc);
 
 /* out (n) <- M^ x - f */
-void gm_system_force(const gm_system *s, const double *x, const double *f, double *out);
+void gm_system_residual(const gm_system *s, const double *x, const double *f,
+                        double *out);
+
+/* The same for a solution x, mu: c + A^' mu where that adds up smaller terms. */
+void gm_system_force(const gm_system *s, const double *x, const double *mu,
+                     const double *f, const double *c, double *out);
 
 /* One element of a strided view. */
 static inline double
