@@ -40,6 +40,30 @@ gm_forget_float_flags(void)
     feclearexcept(FE_ALL_EXCEPT);
 }
 
+#ifdef GM_LINKED_LAPACK
+
+/* --- LAPACK of scipy-openblas32, linked ------------------------------------------- */
+
+#define GM_DECLARE(name, args) void scipy_##name##_ args;
+GM_LAPACK_ROUTINES(GM_DECLARE)
+GM_BLAS_ROUTINES(GM_DECLARE)
+
+void
+gm_want_lapack(int n)
+{
+#define GM_LINKED(name, args) scipy_##name##_,
+    static const gm_lapack table = {GM_LAPACK_ROUTINES(GM_LINKED)
+                                        GM_BLAS_ROUTINES(GM_LINKED)};
+    if (n >= GM_LAPACK_MIN && !machine.lapack_tried) {
+        machine.lapack = table;
+        machine.lapack_tried = 1;
+    }
+}
+
+#define GM_LAPACK_SOURCE "scipy-openblas32"
+
+#else
+
 /* --- LAPACK out of SciPy's Cython modules, without linking ------------------------- */
 
 /* the function behind `name`, NULL unless its integers are C ints */
@@ -103,6 +127,10 @@ gm_want_lapack(int n)
     machine.lapack_tried = 1;
 }
 
+#define GM_LAPACK_SOURCE "scipy"
+
+#endif
+
 /* --- module ------------------------------------------------------------------------ */
 
 static PyObject *
@@ -127,7 +155,7 @@ build_info(PyObject *self, PyObject *unused)
     return Py_BuildValue(
         "{s:s,s:N,s:i,s:s,s:i}", "cpu", gm_cpu_name(machine.cpu), "cpu_levels", levels,
         "lanes", gm_cpu_lanes(machine.cpu), "lapack",
-        machine.lapack.dpotrf ? "scipy" : machine.lapack_tried ? "none" : "not loaded",
+        machine.lapack.dpotrf ? GM_LAPACK_SOURCE : machine.lapack_tried ? "none" : "not loaded",
         "lapack_from", GM_LAPACK_MIN);
 }
 
