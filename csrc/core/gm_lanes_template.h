@@ -877,7 +877,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     pass &= GM_LARGE_ELSE(cholesky, (large, n, M, tol, L, inv, &least, &null),
                           GM_(cholesky)(n, M, tol, L, inv, &least, &null));
     I weak = null | ~COMPARE(least >= GM_(splat)(1e-4));
-    I rough = ~COMPARE(least >= GM_(splat)(1e-2));
+    I rough = ~COMPARE(least >= GM_(splat)(0.1));
     F.augmented = weak;
     F.augmented_any = GM_(any)(weak & pass);
     F.refine = weak | rough | ~COMPARE(heaviest <= GM_(splat)(1e2) * lightest);
