@@ -82,7 +82,7 @@ gm_lanes_size(int n, int m)
     }
     /* large systems go one by one */
     size_t lanes = n >= GM_LAPACK_MIN ? 1 : GM_MOST_LANES;
-    return lanes * (3 * N * N + 2 * K * N + K * K + 11 * N + 8 * K) + single;
+    return lanes * (3 * N * N + (2 * K + 1) * N + K * K + 11 * N + 8 * K) + single;
 }
 
 int

@@ -7,6 +7,7 @@
 
 #define GM_FMA(x, y, z) _mm256_fmadd_pd(x, y, z)
 #define GM_FNMA(x, y, z) _mm256_fnmadd_pd(x, y, z)
+#define GM_BITS(mask) ((unsigned)_mm256_movemask_pd((__m256d)(mask)))
 #define GM_FMA_ONE(x, y, z) __builtin_fma(x, y, z)
 #define GM_FNMA_ONE(x, y, z) __builtin_fma(-(x), y, z)
 

@@ -7,6 +7,7 @@
 
 #define GM_FMA(x, y, z) _mm512_fmadd_pd(x, y, z)
 #define GM_FNMA(x, y, z) _mm512_fnmadd_pd(x, y, z)
+#define GM_BITS(mask) ((unsigned)_mm512_movepi64_mask((__m512i)(mask)))
 #define GM_FMA_ONE(x, y, z) __builtin_fma(x, y, z)
 #define GM_FNMA_ONE(x, y, z) __builtin_fma(-(x), y, z)
 

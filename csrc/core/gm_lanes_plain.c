@@ -3,6 +3,7 @@
 
 #define GM_FMA(x, y, z) ((z) + (x) * (y))
 #define GM_FNMA(x, y, z) ((z) - (x) * (y))
+#define GM_BITS(mask) (((mask)[0] ? 1u : 0u) | ((mask)[1] ? 2u : 0u))
 #define GM_FMA_ONE GM_FMA
 #define GM_FNMA_ONE GM_FNMA
 

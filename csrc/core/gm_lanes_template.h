@@ -11,6 +11,7 @@ typedef double GM_(V);
 typedef int64_t GM_(I);
 #define COMPARE(test) (-(int64_t)(test))
 #define LANE(v, l) (v)
+#define BITS(mask) ((unsigned)((mask) != 0))
 #define FMA(x, y, z) GM_FMA_ONE(x, y, z)   /* z + x y */
 #define FNMA(x, y, z) GM_FNMA_ONE(x, y, z) /* z - x y */
 #else
@@ -18,16 +19,18 @@ typedef double GM_(V) __attribute__((vector_size(8 * GM_VL), may_alias));
 typedef int64_t GM_(I) __attribute__((vector_size(8 * GM_VL), may_alias));
 #define COMPARE(test) (test)
 #define LANE(v, l) (v)[l]
+#define BITS(mask) GM_BITS(mask)
 #define FMA(x, y, z) GM_FMA(x, y, z)
 #define FNMA(x, y, z) GM_FNMA(x, y, z)
 #endif
 /* one large system takes the costly steps from LAPACK; `large` is its table or NULL */
 #if GM_VL == 1
-#define GM_LARGE_ELSE(op, args, own) (large != NULL ? gm_large_##op args : (own))
+#define GM_LARGE_OR(op, args, own) (large != NULL ? gm_large_##op args : (own))
 #else
-#define GM_LARGE_ELSE(op, args, own) ((void)large, (own))
+#define GM_LARGE_OR(op, args, own) ((void)large, (own))
 #endif
-#define GM_LARGE_OR(op, args, own) ((void)(GM_LARGE_ELSE(op, args, own)))
+/* apart from each other, or the registers of one spill into the next */
+#define STAGE __attribute__((noinline)) static
 #define V GM_(V)
 #define I GM_(I)
 #define AT(X, ld, i, j) (X)[(size_t)(i) * (size_t)(ld) + (size_t)(j)]
@@ -86,14 +89,17 @@ GM_(sqrt)(V x)
     return u.v;
 }
 
+/* bit l tells of lane l */
+static inline unsigned
+GM_(lanes)(I mask)
+{
+    return BITS(mask);
+}
+
 static inline int
 GM_(any)(I mask)
 {
-    int64_t sum = 0;
-    for (int l = 0; l < GM_VL; l++) {
-        sum |= LANE(mask, l);
-    }
-    return sum != 0;
+    return GM_(lanes)(mask) != 0;
 }
 
 /* the power of two d with x d^2 in [0.5, 2), for positive normal x; gm_pow2_rsqrt */
@@ -239,7 +245,7 @@ GM_(store_chunk)(char *const *at, ptrdiff_t offset, const V *X)
 
 /* the lanes' numbers from the caller's strides, missing lanes repeat the first;
  * returns a sum that is NaN in the lanes with an entry that is not finite */
-static V
+STAGE V
 GM_(gather)(const gm_input *v, ptrdiff_t first, int lanes, int rows, int cols, V *X)
 {
     const char *from[GM_VL];
@@ -263,7 +269,7 @@ GM_(gather)(const gm_input *v, ptrdiff_t first, int lanes, int rows, int cols, V
         for (; close && j + CHUNK <= cols; j += CHUNK, X += CHUNK) {
             GM_(load_chunk)(from, 8 * j, X);
             for (int l = 0; l < GM_VL && (j & 7) == 0; l++) {
-                __builtin_prefetch(from[l] + 8 * j + GM_VL * v->item);
+                __builtin_prefetch(from[l] + 8 * j + GM_VL * v->item, 0, 2);
             }
             for (int c = 0; c < CHUNK; c += 2) {
                 sum = FMA(X[c], zero, sum);
@@ -287,7 +293,7 @@ GM_(gather)(const gm_input *v, ptrdiff_t first, int lanes, int rows, int cols, V
     return sum + sum1;
 }
 
-static void
+STAGE void
 GM_(scatter)(const gm_output *v, ptrdiff_t first, unsigned lanes, int n, const V *x)
 {
     char *to[GM_VL];
@@ -336,7 +342,7 @@ GM_(square)(int n, const V *x)
 }
 
 /* y_i -= sum_j X_ij x_j over `rows` rows; four rows share every load of x */
-static void
+STAGE void
 GM_(subtract_rows)(int rows, int cols, int ld, const V *X, const V *x, V *y)
 {
     int i = 0;
@@ -366,7 +372,7 @@ GM_(subtract_rows)(int rows, int cols, int ld, const V *X, const V *x, V *y)
 }
 
 /* y_j += sum_i X_ij x_i; four rows share every load and store of y */
-static void
+STAGE void
 GM_(add_columns)(int rows, int cols, int ld, const V *X, const V *x, V *y)
 {
     int i = 0;
@@ -391,31 +397,36 @@ GM_(add_columns)(int rows, int cols, int ld, const V *X, const V *x, V *y)
     }
 }
 
-/* x <- L^-1 x; inv holds 1 / L_ii */
-static void
-GM_(forward)(int n, const V *L, const V *inv, V *x)
+/* x <- D^-1/2 L^-1 x, L with unit diagonal, root holds D^-1/2 */
+STAGE void
+GM_(forward)(int n, const V *L, const V *root, V *x)
 {
     for (int i = 0; i < n; i += 4) {
         int block = n - i < 4 ? n - i : 4;
         GM_(subtract_rows)(block, i, n, &AT(L, n, i, 0), x, x + i);
-        for (int a = 0; a < block; a++) {
+        for (int a = 1; a < block; a++) {
             V s = x[i + a];
             for (int c = 0; c < a; c++) {
                 s = FNMA(AT(L, n, i + a, i + c), x[i + c], s);
             }
-            x[i + a] = s * inv[i + a];
+            x[i + a] = s;
         }
+    }
+    for (int i = 0; i < n; i++) {
+        x[i] *= root[i];
     }
 }
 
-/* x <- L^-T x */
-static void
-GM_(backward)(int n, const V *L, const V *inv, V *x)
+/* x <- L^-T D^-1/2 x */
+STAGE void
+GM_(backward)(int n, const V *L, const V *root, V *x)
 {
-    for (int i = n - 1; i >= 0; i--) {
+    for (int i = 0; i < n; i++) {
+        x[i] *= root[i];
+    }
+    for (int i = n - 1; i > 0; i--) {
         const V *row = &AT(L, n, i, 0);
-        V xi = x[i] * inv[i];
-        x[i] = xi;
+        V xi = x[i];
         for (int j = 0; j < i; j++) {
             x[j] = FNMA(row[j], xi, x[j]);
         }
@@ -423,7 +434,7 @@ GM_(backward)(int n, const V *L, const V *inv, V *x)
 }
 
 /* K <- M + A'A in the weak lanes, M in the others; lower triangle */
-static void
+STAGE void
 GM_(augment)(int n, int m, const V *M, const V *A, I weak, V *K)
 {
     for (int i = 0; i < n; i++) {
@@ -444,75 +455,189 @@ GM_(augment)(int n, int m, const V *M, const V *A, I weak, V *K)
     }
 }
 
-/* L L' = K in the lower triangle, inv = 1 / L_ii. A pivot that is not > tol counts as
- * zero: its column must be within tol of zero, and is then left out. *least is the
- * smallest pivot above tol, *null tells where a pivot was zero; returns the lanes in
- * which the matrix is semidefinite to within tol. */
-static I
-GM_(cholesky)(int n, const V *K, double tol, V *L, V *inv, V *least, I *null)
+/* C_ac -= sum_k X_ak Y_ck for four rows of X and of Y: the inner product of everything
+ * cubic. As many rows of X at once as the registers hold. */
+static inline void
+GM_(block)(int depth, int ldx, const V *X, int ldy, const V *Y, int ldc, V *C)
 {
-    V zero = GM_(splat)(0.0), one = GM_(splat)(1.0), bound = GM_(splat)(tol);
-    V smallest = GM_(splat)(INFINITY);
-    I good = ~(COMPARE(zero > zero)), gone = COMPARE(zero > zero);
+    enum { ROWS = GM_VL == 8 ? 4 : 2 };
 
-    for (int i = 0; i < n; i++) {
-        const V *given = &AT(K, n, i, 0);
-        V *row = &AT(L, n, i, 0);
-        for (int j = 0; j < i; j += 4) {
-            int block = i - j < 4 ? i - j : 4;
-            for (int c = 0; c < block; c++) {
-                row[j + c] = given[j + c];
-            }
-            GM_(subtract_rows)(block, j, n, &AT(L, n, j, 0), row, row + j);
-            for (int c = 0; c < block; c++) {
-                V s = row[j + c];
-                for (int k = 0; k < c; k++) {
-                    s = FNMA(AT(L, n, j + c, j + k), row[j + k], s);
-                }
-                if (GM_(any)(gone)) {
-                    I lost = COMPARE(inv[j + c] == zero);
-                    good &= ~lost | COMPARE(GM_(abs)(s) <= bound);
-                }
-                row[j + c] = s * inv[j + c];
+    for (int a0 = 0; a0 < 4; a0 += ROWS) {
+        V sum[ROWS][4];
+        for (int a = 0; a < ROWS; a++) {
+            for (int c = 0; c < 4; c++) {
+                sum[a][c] = AT(C, ldc, a0 + a, c);
             }
         }
-        V p = given[i] - GM_(square)(i, row);
-        I found = COMPARE(p > bound);
-        good &= COMPARE(p >= -bound);
-        gone |= ~found;
-        smallest = GM_(select)(found, GM_(min)(p, smallest), smallest);
-        inv[i] = GM_(select)(found, one / GM_(sqrt)(p), zero);
+        for (int k = 0; k < depth; k++) {
+            V y[4];
+            for (int c = 0; c < 4; c++) {
+                y[c] = AT(Y, ldy, c, k);
+            }
+            for (int a = 0; a < ROWS; a++) {
+                V x = AT(X, ldx, a0 + a, k);
+                for (int c = 0; c < 4; c++) {
+                    sum[a][c] = FNMA(x, y[c], sum[a][c]);
+                }
+            }
+        }
+        for (int a = 0; a < ROWS; a++) {
+            for (int c = 0; c < 4; c++) {
+                AT(C, ldc, a0 + a, c) = sum[a][c];
+            }
+        }
     }
-    *least = smallest;
-    *null = gone;
-    return good;
 }
 
-/* B_k <- L^-1 B_k for all rows of B */
-static void
-GM_(whiten)(int n, int m, const V *L, const V *inv, V *B)
+/* what a Cholesky factorisation finds out lane by lane */
+typedef struct {
+    V least;      /* smallest pivot that is not zero, at most 1 */
+    I sound;      /* semidefinite within the tolerance */
+    I null;       /* some pivot is zero */
+    int null_any;
+} GM_(verdict);
+
+/* 1 / p, or 0 where the pivot p counts as zero. Rounding in a pivot is up to eps over
+ * the pivots before it: one that is not clear of that, nor zero after good ones, is for
+ * the general path, which pivots. */
+static inline V
+GM_(pivot)(V p, double tol, GM_(verdict) *found)
+{
+    V zero = GM_(splat)(0.0), one = GM_(splat)(1.0), bound = GM_(splat)(tol);
+    I doubtful = ~COMPARE(p * found->least > bound);
+
+    if (__builtin_expect(GM_(any)(doubtful), 0)) {
+        found->sound &= ~doubtful | (COMPARE(GM_(abs)(p) <= bound) &
+                                     COMPARE(found->least >= GM_(splat)(1e-4)));
+        found->null |= doubtful;
+        found->null_any = 1;
+        found->least = GM_(select)(doubtful, found->least, GM_(min)(p, found->least));
+        return GM_(select)(doubtful, zero, one / p);
+    }
+    found->least = GM_(min)(p, found->least);
+    return one / p;
+}
+
+/* entries j, ..., j + block - 1 of a row of L D through the triangle of L there; where
+ * a pivot was zero the column must be zero too */
+static inline void
+GM_(through)(int n, int j, int block, const V *L, const V *inv, double tol, V *row,
+             GM_(verdict) *found)
+{
+    for (int c = 0; c < block; c++) {
+        V s = row[j + c];
+        for (int k = 0; k < c; k++) {
+            s = FNMA(AT(L, n, j + c, j + k), row[j + k], s);
+        }
+        if (__builtin_expect(found->null_any, 0)) {
+            I lost = COMPARE(inv[j + c] == GM_(splat)(0.0));
+            found->sound &= ~lost | COMPARE(GM_(abs)(s) <= GM_(splat)(tol));
+        }
+        row[j + c] = s;
+    }
+}
+
+/* L D L' = K from the lower triangle, root = D^-1/2; L may be K and has a unit diagonal
+ * that is not written. A pivot within tol of zero counts as zero. Rows are kept as L D
+ * until their block is done: one division a row is all that has to wait for another. */
+STAGE GM_(verdict)
+GM_(cholesky)(const gm_lapack *large, int n, const V *K, double tol, V *L, V *root)
+{
+    GM_(verdict) found = {.least = GM_(splat)(1.0)};
+    found.null = COMPARE(found.least < found.least);
+    found.sound = ~found.null;
+    found.null_any = 0;
+#if GM_VL == 1
+    if (large != NULL) { /* a zero pivot is left to the general path */
+        found.least = gm_large_cholesky(large, n, K, tol, L);
+        found.sound = COMPARE(found.least > tol);
+        return found;
+    }
+#endif
+    (void)large;
+
+    V *inv = root; /* 1 / D until the end */
+    for (int i = 0; i < n; i += 4) {
+        int rows = n - i < 4 ? n - i : 4;
+        for (int a = 0; L != K && a < rows; a++) {
+            for (int j = 0; j <= i + a; j++) {
+                AT(L, n, i + a, j) = AT(K, n, i + a, j);
+            }
+        }
+        for (int j = 0; j < i; j += 4) {
+            if (rows == 4) {
+                GM_(block)(j, n, &AT(L, n, i, 0), n, &AT(L, n, j, 0), n, &AT(L, n, i, j));
+            } else {
+                for (int a = 0; a < rows; a++) {
+                    V *row = &AT(L, n, i + a, 0);
+                    GM_(subtract_rows)(4, j, n, &AT(L, n, j, 0), row, row + j);
+                }
+            }
+            for (int a = 0; a < rows; a++) {
+                GM_(through)(n, j, 4, L, inv, tol, &AT(L, n, i + a, 0), &found);
+            }
+        }
+        /* the diagonal block, lower part; then the rows become rows of L */
+        for (int a = 0; a < rows; a++) {
+            V *row = &AT(L, n, i + a, 0);
+            V p = row[i + a], q = GM_(splat)(0.0);
+            GM_(subtract_rows)(a, i, n, &AT(L, n, i, 0), row, row + i);
+            GM_(through)(n, i, a, L, inv, tol, row, &found);
+            for (int k = 0; k < i + a; k++) {
+                V scaled = row[k] * inv[k];
+                if (k & 1) {
+                    q = FMA(row[k], scaled, q);
+                } else {
+                    p = FNMA(row[k], scaled, p);
+                }
+                row[k] = scaled;
+            }
+            inv[i + a] = GM_(pivot)(p - q, tol, &found);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        root[i] = GM_(sqrt)(root[i]);
+    }
+    return found;
+}
+
+/* B_k <- D^-1/2 L^-1 B_k for all rows of B */
+STAGE void
+GM_(whiten)(int n, int m, const V *L, const V *root, V *B)
 {
     int k = 0;
     for (; k + 4 <= m; k += 4) {
         V *b0 = &AT(B, n, k, 0), *b1 = b0 + n, *b2 = b1 + n, *b3 = b2 + n;
-        for (int i = 0; i < n; i++) {
-            const V *row = &AT(L, n, i, 0);
-            V s0 = b0[i], s1 = b1[i], s2 = b2[i], s3 = b3[i];
-            for (int j = 0; j < i; j++) {
-                V l = row[j];
-                s0 = FNMA(l, b0[j], s0);
-                s1 = FNMA(l, b1[j], s1);
-                s2 = FNMA(l, b2[j], s2);
-                s3 = FNMA(l, b3[j], s3);
+        for (int i = 0; i < n; i += 4) {
+            int block = n - i < 4 ? n - i : 4;
+            if (block == 4) {
+                GM_(block)(i, n, b0, n, &AT(L, n, i, 0), n, b0 + i);
             }
-            b0[i] = s0 * inv[i];
-            b1[i] = s1 * inv[i];
-            b2[i] = s2 * inv[i];
-            b3[i] = s3 * inv[i];
+            for (int c = 0; c < block; c++) {
+                const V *row = &AT(L, n, i + c, 0);
+                V s0 = b0[i + c], s1 = b1[i + c], s2 = b2[i + c], s3 = b3[i + c];
+                for (int j = block == 4 ? i : 0; j < i + c; j++) {
+                    V l = row[j];
+                    s0 = FNMA(l, b0[j], s0);
+                    s1 = FNMA(l, b1[j], s1);
+                    s2 = FNMA(l, b2[j], s2);
+                    s3 = FNMA(l, b3[j], s3);
+                }
+                b0[i + c] = s0;
+                b1[i + c] = s1;
+                b2[i + c] = s2;
+                b3[i + c] = s3;
+            }
+        }
+        for (int i = 0; i < n; i++) {
+            b0[i] *= root[i];
+            b1[i] *= root[i];
+            b2[i] *= root[i];
+            b3[i] *= root[i];
         }
     }
     for (; k < m; k++) {
-        GM_(forward)(n, L, inv, &AT(B, n, k, 0));
+        GM_(forward)(n, L, root, &AT(B, n, k, 0));
     }
 }
 
@@ -544,10 +669,11 @@ GM_(reflect4)(int n, const V *v, V tau, V *y0, int ld)
     V *y1 = y0 + ld, *y2 = y1 + ld, *y3 = y2 + ld;
     V s0 = y0[0], s1 = y1[0], s2 = y2[0], s3 = y3[0];
     for (int i = 1; i < n; i++) {
-        s0 = FMA(v[i], y0[i], s0);
-        s1 = FMA(v[i], y1[i], s1);
-        s2 = FMA(v[i], y2[i], s2);
-        s3 = FMA(v[i], y3[i], s3);
+        V vi = v[i];
+        s0 = FMA(vi, y0[i], s0);
+        s1 = FMA(vi, y1[i], s1);
+        s2 = FMA(vi, y2[i], s2);
+        s3 = FMA(vi, y3[i], s3);
     }
     s0 *= tau;
     s1 *= tau;
@@ -558,23 +684,26 @@ GM_(reflect4)(int n, const V *v, V tau, V *y0, int ld)
     y2[0] -= s2;
     y3[0] -= s3;
     for (int i = 1; i < n; i++) {
-        y0[i] = FNMA(s0, v[i], y0[i]);
-        y1[i] = FNMA(s1, v[i], y1[i]);
-        y2[i] = FNMA(s2, v[i], y2[i]);
-        y3[i] = FNMA(s3, v[i], y3[i]);
+        V vi = v[i];
+        V t0 = y0[i], t1 = y1[i], t2 = y2[i], t3 = y3[i];
+        y0[i] = FNMA(s0, vi, t0);
+        y1[i] = FNMA(s1, vi, t1);
+        y2[i] = FNMA(s2, vi, t2);
+        y3[i] = FNMA(s3, vi, t3);
     }
 }
 
-/* B = L Q1' in place: row j holds j + 1 entries of L and then reflector j */
-static void
-GM_(orth)(int n, int m, V *B, V *tau)
+/* B = L Q1' in place for the first m rows: row j holds j + 1 entries of L and then
+ * reflector j. All reflectors are applied to `more` further rows. */
+STAGE void
+GM_(orth)(int n, int m, int more, V *B, V *tau)
 {
     V zero = GM_(splat)(0.0), one = GM_(splat)(1.0);
 
     for (int j = 0; j < m; j++) {
         V *x = &AT(B, n, j, j), alpha = x[0];
         V tail = GM_(square)(n - j - 1, x + 1);
-        V size = GM_(sqrt)(alpha * alpha + tail);
+        V size = GM_(sqrt)(FMA(alpha, alpha, tail));
         V beta = GM_(select)(COMPARE(alpha > zero), -size, size);
         V head = alpha - beta, scale = one / head;
         int k = j + 1;
@@ -584,17 +713,17 @@ GM_(orth)(int n, int m, V *B, V *tau)
         }
         x[0] = beta;
         tau[j] = -head / beta;
-        for (; k + 4 <= m; k += 4) {
+        for (; k + 4 <= m + more; k += 4) {
             GM_(reflect4)(n - j, x, tau[j], &AT(B, n, k, j), n);
         }
-        for (; k < m; k++) {
+        for (; k < m + more; k++) {
             GM_(reflect)(n - j, x, tau[j], &AT(B, n, k, j));
         }
     }
 }
 
 /* W <- inverse of the lower triangle of B */
-static void
+STAGE void
 GM_(invert)(int n, int m, const V *B, V *W)
 {
     V one = GM_(splat)(1.0), zero = GM_(splat)(0.0);
@@ -618,155 +747,531 @@ GM_(invert)(int n, int m, const V *B, V *W)
     }
 }
 
-/* what the solves need */
+/* A group of systems on its way: everything is in scaled form, M^ = D M D, A^ = S A D,
+ * as in gm_system.h. */
 typedef struct {
-    int n, m;
+    int n, m, lanes, has_C;
+    ptrdiff_t first;
     const gm_lapack *large; /* NULL below the LAPACK threshold */
-    I augmented, refine;
-    int augmented_any, refine_any;
-    const V *M, *A, *L, *inv, *B, *tau, *W;
-    V *y, *r1, *r2, *dx, *dmu;
-} GM_(factors);
+    I pass;                 /* lanes that are still in */
+    I null;                 /* M is singular */
+    I augmented, refine;    /* lanes that go on with M + A'A, that get a refinement step */
+    int augmented_any, refine_any, mirrored;
 
-/* x, mu of M x = f + A' mu, A x = b by the factors, one pass */
+    V *raw, *M, *L, *root;        /* M as it came; M^, lower half; its factor */
+    V *LK, *rootK;                /* of M^ + A^'A^ in the augmented lanes; LK is raw */
+    const V *factor, *factor_root; /* of the two the one in use */
+    V *A, *B, *tau, *W;           /* A^; its whitened rows and the right side, QR; R^-T */
+    V *d, *s, *Q, *C, *f, *b, *x, *mu, *size;
+    V *y, *out, *r1, *dx; /* scratch, n */
+    V *lambda, *r2, *dmu; /* scratch, m */
+    V least;              /* smallest pivot of the factor in use */
+    double *single;       /* scratch for one system */
+} GM_(group);
+
 static void
-GM_(solve_once)(const GM_(factors) *s, const V *f, const V *b, V *x, V *mu)
+GM_(place)(GM_(group) *g, void *work)
 {
-    int n = s->n, m = s->m;
-    V zero = GM_(splat)(0.0), *y = s->y;
-    const gm_lapack *large = s->large;
+    size_t n = (size_t)g->n, m = (size_t)g->m;
+    V *next = (V *)work;
 
-    for (int i = 0; i < n; i++) {
-        x[i] = f[i];
-    }
-    if (s->augmented_any) {
-        GM_(add_columns)(m, n, n, s->A, b, x);
-        for (int i = 0; i < n; i++) {
-            x[i] = GM_(select)(s->augmented, x[i], f[i]);
-        }
-    }
-    GM_LARGE_OR(solve, (large, n, s->L, 0, x), GM_(forward)(n, s->L, s->inv, x));
-    for (int j = 0; j < m; j++) {
-        GM_(reflect)(n - j, &AT(s->B, n, j, j), s->tau[j], x + j);
-    }
-    /* along the rows: L^-1 b instead of what is there; mu from the difference */
-    for (int k = 0; k < m; k++) {
-        const V *row = &AT(s->W, m, k, 0);
-        V sum = zero;
-        for (int j = 0; j <= k; j++) {
-            sum = FMA(row[j], b[j], sum);
-        }
-        y[k] = sum - x[k];
-        x[k] = sum;
-    }
-    for (int k = 0; k < m; k++) {
-        mu[k] = zero;
-    }
-    for (int k = 0; k < m; k++) {
-        const V *row = &AT(s->W, m, k, 0);
-        for (int j = 0; j <= k; j++) {
-            mu[j] = FMA(row[j], y[k], mu[j]);
-        }
-    }
-    for (int j = m - 1; j >= 0; j--) {
-        GM_(reflect)(n - j, &AT(s->B, n, j, j), s->tau[j], x + j);
-    }
-    GM_LARGE_OR(solve, (large, n, s->L, 1, x), GM_(backward)(n, s->L, s->inv, x));
-}
-
-/* the same, refined once on the true M where the masses call for it */
-static void
-GM_(solve)(const GM_(factors) *s, const V *f, const V *b, V *x, V *mu)
-{
-    int n = s->n, m = s->m;
-    const gm_lapack *large = s->large;
-
-    GM_(solve_once)(s, f, b, x, mu);
-    if (!s->refine_any) {
-        return;
-    }
-    for (int i = 0; i < n; i++) {
-        s->r1[i] = f[i];
-    }
-    for (int k = 0; k < m; k++) {
-        s->r2[k] = b[k];
-    }
-    GM_(add_columns)(m, n, n, s->A, mu, s->r1);
-    GM_LARGE_OR(subtract_rows, (large, n, n, s->M, x, s->r1),
-                GM_(subtract_rows)(n, n, n, s->M, x, s->r1));
-    GM_LARGE_OR(subtract_rows, (large, m, n, s->A, x, s->r2),
-                GM_(subtract_rows)(m, n, n, s->A, x, s->r2));
-    GM_(solve_once)(s, s->r1, s->r2, s->dx, s->dmu);
-    for (int i = 0; i < n; i++) {
-        x[i] = GM_(select)(s->refine, x[i] + s->dx[i], x[i]);
-    }
-    for (int k = 0; k < m; k++) {
-        mu[k] = GM_(select)(s->refine, mu[k] + s->dmu[k], mu[k]);
-    }
-}
-
-/* a function of its own: gcc 12 fails where this mask meets its use on SSE2 */
-__attribute__((noinline)) static I
-GM_(not_above)(V x, V y)
-{
-    return COMPARE(x <= y);
-}
-
-/* out <- (M x - f) / d = (c + A' mu) / d, by the form that adds up smaller terms */
-static void
-GM_(force)(const GM_(factors) *s, const V *x, const V *mu, const V *f, const V *c,
-           const V *d, V *out)
-{
-    int n = s->n, m = s->m;
-    V zero = GM_(splat)(0.0), by_mass = zero, by_rows = zero;
-    V *y = s->r1;
-    const gm_lapack *large = s->large;
-
-    for (int i = 0; i < n; i++) {
-        by_mass += GM_(abs)(x[i]) + GM_(abs)(f[i]);
-        by_rows += GM_(abs)(c[i]);
-    }
-    for (int k = 0; k < m; k++) {
-        by_rows += GM_(abs)(mu[k]);
-    }
-    I rows = GM_(not_above)(by_rows, by_mass);
-    for (int i = 0; i < n; i++) {
-        out[i] = c[i];
-        y[i] = f[i];
-    }
-    GM_(add_columns)(m, n, n, s->A, mu, out);
-    if (GM_(any)(~rows)) {
-        GM_LARGE_OR(subtract_rows, (large, n, n, s->M, x, y),
-                    GM_(subtract_rows)(n, n, n, s->M, x, y));
-        for (int i = 0; i < n; i++) {
-            out[i] = GM_(select)(rows, out[i], zero - y[i]);
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        out[i] *= GM_(pow2_inverse)(d[i]);
-    }
+#define TAKE(field, count) (g->field = next, next += (count))
+    TAKE(raw, n * n);
+    TAKE(M, n * n);
+    TAKE(L, n * n);
+    TAKE(A, m * n);
+    TAKE(B, (m + 1) * n);
+    TAKE(W, m * m);
+    TAKE(d, n);
+    TAKE(root, n);
+    TAKE(rootK, n);
+    TAKE(Q, n);
+    TAKE(C, n);
+    TAKE(f, n);
+    TAKE(x, n);
+    TAKE(y, n);
+    TAKE(out, n);
+    TAKE(r1, n);
+    TAKE(dx, n);
+    TAKE(s, m);
+    TAKE(b, m);
+    TAKE(mu, m);
+    TAKE(size, m);
+    TAKE(tau, m);
+    TAKE(lambda, m);
+    TAKE(r2, m);
+    TAKE(dmu, m);
+#undef TAKE
+    g->LK = g->raw;
+    g->single = (double *)(void *)next;
 }
 
 /* scales of coordinates where a lane has a massless one: lane by lane */
-static void
-GM_(scale_massless)(int n, int m, const V *M, const V *A, I massless, V *d, double *w)
+STAGE void
+GM_(scale_massless)(const GM_(group) *g, I massless)
 {
-    double *one_M = w, *one_A = w + (size_t)n * (size_t)n;
-    double *one_d = one_A + (size_t)m * (size_t)n, *seen = one_d + n;
+    int n = g->n, m = g->m;
+    double *M = g->single, *A = M + (size_t)n * (size_t)n;
+    double *d = A + (size_t)m * (size_t)n, *seen = d + n;
 
     for (int l = 0; l < GM_VL; l++) {
         if (!LANE(massless, l)) {
             continue;
         }
         for (size_t e = 0; e < (size_t)n * (size_t)n; e++) {
-            one_M[e] = LANE(M[e], l);
+            M[e] = LANE(g->raw[e], l);
         }
         for (size_t e = 0; e < (size_t)m * (size_t)n; e++) {
-            one_A[e] = LANE(A[e], l);
+            A[e] = LANE(g->B[e], l);
         }
-        gm_scale_coordinates(n, m, one_M, one_A, one_d, seen);
+        gm_scale_coordinates(n, m, M, A, d, seen);
         for (int i = 0; i < n; i++) {
-            LANE(d[i], l) = one_d[i];
+            LANE(g->d[i], l) = d[i];
+        }
+    }
+}
+
+/* gather and scale */
+STAGE void
+GM_(read)(GM_(group) *g, const gm_problem *p)
+{
+    int n = g->n, m = g->m, lanes = g->lanes;
+    ptrdiff_t first = g->first;
+    V zero = GM_(splat)(0.0), *d = g->d, *raw = g->raw, *M = g->M;
+
+    V nan_sum = GM_(gather)(&p->M, first, lanes, n, n, raw);
+    nan_sum += GM_(gather)(&p->A, first, lanes, m, n, g->B);
+    nan_sum += GM_(gather)(&p->Q, first, lanes, n, 1, g->Q);
+    nan_sum += GM_(gather)(&p->b, first, lanes, m, 1, g->b);
+    if (g->has_C) {
+        nan_sum += GM_(gather)(&p->C, first, lanes, n, 1, g->C);
+    } else {
+        for (int i = 0; i < n; i++) {
+            g->C[i] = zero;
+        }
+    }
+    g->pass = COMPARE(nan_sum == zero);
+
+    /* coordinates; masses far from one and massless coordinates are rare */
+    V heaviest = zero, lightest = GM_(splat)(INFINITY);
+    for (int i = 0; i < n; i++) {
+        V mass = AT(raw, n, i, i);
+        heaviest = GM_(max)(mass, heaviest);
+        lightest = GM_(min)(mass, lightest);
+        d[i] = GM_(pow2_rsqrt)(mass);
+    }
+    g->refine = ~COMPARE(heaviest <= GM_(splat)(1e2) * lightest);
+    g->pass &= COMPARE(heaviest < GM_(splat)(1e200));
+    if (GM_(any)(g->pass & ~COMPARE(lightest > GM_(splat)(1e-200)))) {
+        I massless = COMPARE(zero > zero);
+        for (int i = 0; i < n; i++) {
+            V mass = AT(raw, n, i, i);
+            massless |= COMPARE(mass == zero);
+            g->pass &= COMPARE(mass == zero) | COMPARE(mass > GM_(splat)(1e-200));
+        }
+        GM_(scale_massless)(g, massless & g->pass);
+    }
+
+    /* M^ = D M D; asymmetry beyond rounding is for the general path, and what rounding
+     * leaves is averaged */
+    V gaps = zero;
+    for (int i = 0; i < n; i++) {
+        V di = d[i];
+        for (int j = 0; j < i; j++) {
+            V scale = di * d[j], lower = AT(raw, n, i, j);
+            V gap = (AT(raw, n, j, i) - lower) * scale;
+            gaps = FMA(gap, gap, gaps);
+            AT(M, n, i, j) = lower * scale;
+        }
+        AT(M, n, i, i) = AT(raw, n, i, i) * di * di;
+    }
+    g->pass &= COMPARE(gaps <= GM_(splat)(1e-21));
+    if (GM_(any)(COMPARE(gaps > zero))) {
+        for (int i = 0; i < n; i++) {
+            for (int j = 0; j < i; j++) {
+                V half = d[i] * d[j] * GM_(splat)(0.5);
+                AT(M, n, i, j) = (AT(raw, n, i, j) + AT(raw, n, j, i)) * half;
+            }
+        }
+    }
+
+    /* A^ = S A D */
+    V shortest = GM_(splat)(INFINITY), longest = zero;
+    for (int k = 0; k < m; k++) {
+        V *row = &AT(g->A, n, k, 0);
+        for (int j = 0; j < n; j++) {
+            row[j] = AT(g->B, n, k, j) * d[j];
+        }
+        V length2 = GM_(square)(n, row), scale = GM_(pow2_rsqrt)(length2);
+        shortest = GM_(min)(length2, shortest);
+        longest = GM_(max)(length2, longest);
+        g->s[k] = scale;
+        g->size[k] = length2;
+        g->b[k] *= scale;
+        for (int j = 0; j < n; j++) {
+            row[j] *= scale;
+        }
+    }
+    g->pass &= COMPARE(shortest > GM_(splat)(1e-200)) & COMPARE(longest < GM_(splat)(1e200));
+    if (p->row_scale.data != NULL) {
+        /* anywhere near a row's own scale of zero: the general path decides */
+        V reach = zero;
+        for (int j = 0; j < n; j++) {
+            reach = GM_(max)(d[j], reach);
+        }
+        nan_sum = GM_(gather)(&p->row_scale, first, lanes, m, 1, g->lambda);
+        g->pass &= COMPARE(nan_sum == zero);
+        for (int k = 0; k < m; k++) {
+            V foot = g->lambda[k] * reach * GM_(splat)(1e-3);
+            g->pass &= COMPARE(g->size[k] > foot * foot);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        g->Q[i] *= d[i];
+        g->C[i] *= d[i];
+        g->f[i] = g->Q[i] + g->C[i];
+    }
+}
+
+/* M^ x needs the upper half too */
+STAGE void
+GM_(mirror)(GM_(group) *g)
+{
+    int n = g->n;
+
+    for (int i = 0; i < n && !g->mirrored; i++) {
+        for (int j = 0; j < i; j++) {
+            AT(g->M, n, j, i) = AT(g->M, n, i, j);
+        }
+    }
+    g->mirrored = 1;
+}
+
+/* y <- f, in the augmented lanes f + A^'b */
+STAGE void
+GM_(augmented_force)(const GM_(group) *g, const V *f, const V *b, V *y)
+{
+    int n = g->n;
+
+    for (int i = 0; i < n; i++) {
+        y[i] = f[i];
+    }
+    if (g->augmented_any) {
+        GM_(add_columns)(g->m, n, n, g->A, b, y);
+        for (int i = 0; i < n; i++) {
+            y[i] = GM_(select)(g->augmented, y[i], f[i]);
+        }
+    }
+}
+
+/* factor M^, or M^ + A^'A^ where M^ is weak */
+STAGE void
+GM_(factor_mass)(GM_(group) *g)
+{
+    int n = g->n;
+    const gm_lapack *large = g->large;
+    double tol = 32.0 * n * GM_EPS;
+    GM_(verdict) found = GM_(cholesky)(large, n, g->M, tol, g->L, g->root);
+
+    g->pass &= found.sound;
+    g->null = found.null;
+    g->least = found.least;
+    g->augmented = found.null | ~COMPARE(found.least >= GM_(splat)(1e-4));
+    g->refine |= g->augmented | ~COMPARE(found.least >= GM_(splat)(0.1));
+    g->augmented_any = GM_(any)(g->augmented & g->pass);
+    g->refine_any = GM_(any)(g->refine & g->pass);
+    g->factor = g->L;
+    g->factor_root = g->root;
+    if (!g->augmented_any) {
+        g->pass &= ~found.null;
+        return;
+    }
+    GM_LARGE_OR(augment, (large, n, g->m, g->M, g->A, g->LK),
+                GM_(augment)(n, g->m, g->M, g->A, g->augmented, g->LK));
+    found = GM_(cholesky)(large, n, g->LK, tol, g->LK, g->rootK);
+    /* far from the kernels that the general path looks for */
+    V floor = GM_(select)(g->null, GM_(splat)(1e-8), GM_(splat)(100.0 * n * GM_EPS));
+    g->pass &= found.sound & ~found.null & COMPARE(found.least >= floor);
+    g->least = found.least;
+    g->factor = g->LK;
+    g->factor_root = g->rootK;
+}
+
+/* whiten and orthogonalise the rows, the right side with them as row m of B; keep the
+ * lanes in which the rows are far from depending on each other */
+STAGE void
+GM_(factor_rows)(GM_(group) *g, double given_rtol)
+{
+    int n = g->n, m = g->m;
+    const gm_lapack *large = g->large;
+    V zero = GM_(splat)(0.0), *B = g->B, *W = g->W, *sums = g->lambda;
+
+    for (size_t e = 0; e < (size_t)m * (size_t)n; e++) {
+        B[e] = g->A[e];
+    }
+    GM_(augmented_force)(g, g->f, g->b, &AT(B, n, m, 0));
+    GM_LARGE_OR(whiten, (large, n, m + 1, g->factor, B),
+                GM_(whiten)(n, m + 1, g->factor, g->factor_root, B));
+    for (int k = 0; k < m; k++) {
+        g->size[k] = GM_(square)(n, &AT(B, n, k, 0));
+        sums[k] = zero;
+    }
+    GM_LARGE_OR(orth, (large, n, m, 1, B, g->tau, (double *)(void *)W),
+                GM_(orth)(n, m, 1, B, g->tau));
+    GM_(invert)(n, m, B, W);
+
+    V worst = GM_(splat)(INFINITY), largest = zero;
+    for (int i = 0; i < m; i++) {
+        V r = AT(B, n, i, i);
+        worst = GM_(min)(r * r - GM_(splat)(1e-6) * g->size[i], worst);
+        for (int j = 0; j <= i; j++) {
+            sums[j] += GM_(abs)(AT(W, m, i, j));
+        }
+    }
+    g->pass &= COMPARE(worst >= zero);
+    for (int j = 0; j < m; j++) {
+        largest = GM_(max)(sums[j] * sums[j] * g->size[j], largest);
+    }
+    /* ||R^-1||^2 against its bounds */
+    double rtol = given_rtol >= 0.0 ? given_rtol : 16.0 * n * GM_EPS;
+    double reach = 1e-2 / (rtol > 1e-12 ? rtol : 1e-12);
+    g->pass &= COMPARE(largest <= GM_(splat)(1e12)) &
+               COMPARE(largest <= g->least * GM_(splat)(reach * reach));
+}
+
+/* x holds Q'L^-1 f: along the rows put what b asks for, mu from the difference, and
+ * go back to coordinates */
+STAGE void
+GM_(finish)(const GM_(group) *g, const V *b, V *x, V *mu)
+{
+    int n = g->n, m = g->m;
+    const gm_lapack *large = g->large;
+    V zero = GM_(splat)(0.0), *y = g->y;
+
+    for (int k = 0; k < m; k++) {
+        const V *row = &AT(g->W, m, k, 0);
+        V sum = zero;
+        for (int j = 0; j <= k; j++) {
+            sum = FMA(row[j], b[j], sum);
+        }
+        y[k] = sum - x[k];
+        x[k] = sum;
+        mu[k] = zero;
+    }
+    for (int k = 0; k < m; k++) {
+        const V *row = &AT(g->W, m, k, 0);
+        for (int j = 0; j <= k; j++) {
+            mu[j] = FMA(row[j], y[k], mu[j]);
+        }
+    }
+    for (int j = m - 1; j >= 0; j--) {
+        GM_(reflect)(n - j, &AT(g->B, n, j, j), g->tau[j], x + j);
+    }
+    GM_LARGE_OR(solve, (large, n, g->factor, 1, x),
+                GM_(backward)(n, g->factor, g->factor_root, x));
+}
+
+/* x, mu of M x = f + A' mu, A x = b by the factors, one pass */
+STAGE void
+GM_(solve_once)(const GM_(group) *g, const V *f, const V *b, V *x, V *mu)
+{
+    int n = g->n;
+    const gm_lapack *large = g->large;
+
+    GM_(augmented_force)(g, f, b, x);
+    GM_LARGE_OR(solve, (large, n, g->factor, 0, x),
+                GM_(forward)(n, g->factor, g->factor_root, x));
+    for (int j = 0; j < g->m; j++) {
+        GM_(reflect)(n - j, &AT(g->B, n, j, j), g->tau[j], x + j);
+    }
+    GM_(finish)(g, b, x, mu);
+}
+
+/* one refinement step on the true M in the lanes whose masses call for it */
+STAGE void
+GM_(improve)(GM_(group) *g, const V *f, const V *b, V *x, V *mu)
+{
+    int n = g->n, m = g->m;
+    const gm_lapack *large = g->large;
+
+    if (!g->refine_any) {
+        return;
+    }
+    GM_(mirror)(g);
+    for (int i = 0; i < n; i++) {
+        g->r1[i] = f[i];
+    }
+    for (int k = 0; k < m; k++) {
+        g->r2[k] = b[k];
+    }
+    GM_(add_columns)(m, n, n, g->A, mu, g->r1);
+    GM_LARGE_OR(subtract_rows, (large, n, n, g->M, x, g->r1),
+                GM_(subtract_rows)(n, n, n, g->M, x, g->r1));
+    GM_LARGE_OR(subtract_rows, (large, m, n, g->A, x, g->r2),
+                GM_(subtract_rows)(m, n, n, g->A, x, g->r2));
+    GM_(solve_once)(g, g->r1, g->r2, g->dx, g->dmu);
+    for (int i = 0; i < n; i++) {
+        x[i] = GM_(select)(g->refine, x[i] + g->dx[i], x[i]);
+    }
+    for (int k = 0; k < m; k++) {
+        mu[k] = GM_(select)(g->refine, mu[k] + g->dmu[k], mu[k]);
+    }
+}
+
+/* inlined, gcc 12 fails where this mask meets its use on SSE2 */
+STAGE I
+GM_(not_above)(V x, V y)
+{
+    return COMPARE(x <= y);
+}
+
+/* out <- (M x - f) / d = (c + A' mu) / d, by the form that adds up smaller terms */
+STAGE void
+GM_(force)(GM_(group) *g, const V *f, const V *c)
+{
+    int n = g->n, m = g->m;
+    const gm_lapack *large = g->large;
+    V zero = GM_(splat)(0.0), by_mass = zero, by_rows = zero, *out = g->out, *y = g->r1;
+
+    for (int i = 0; i < n; i++) {
+        by_mass += GM_(abs)(g->x[i]) + GM_(abs)(f[i]);
+        by_rows += GM_(abs)(c[i]);
+        out[i] = c[i];
+    }
+    for (int k = 0; k < m; k++) {
+        by_rows += GM_(abs)(g->mu[k]);
+    }
+    I rows = GM_(not_above)(by_rows, by_mass);
+    GM_(add_columns)(m, n, n, g->A, g->mu, out);
+    if (GM_(any)(g->pass & ~rows)) {
+        GM_(mirror)(g);
+        for (int i = 0; i < n; i++) {
+            y[i] = f[i];
+        }
+        GM_LARGE_OR(subtract_rows, (large, n, n, g->M, g->x, y),
+                    GM_(subtract_rows)(n, n, n, g->M, g->x, y));
+        for (int i = 0; i < n; i++) {
+            out[i] = GM_(select)(rows, out[i], zero - y[i]);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        out[i] *= GM_(pow2_inverse)(g->d[i]);
+    }
+}
+
+STAGE void
+GM_(write_multipliers)(const GM_(group) *g, const gm_output *v, unsigned done)
+{
+    for (int k = 0; k < g->m; k++) {
+        g->lambda[k] = g->mu[k] * g->s[k];
+    }
+    GM_(scatter)(v, g->first, done, g->m, g->lambda);
+}
+
+STAGE void
+GM_(write_zwang)(const GM_(group) *g, const gm_output *v, unsigned done)
+{
+    int n = g->n;
+    const gm_lapack *large = g->large;
+    V z, *force = g->dx, *y = g->r1;
+
+    for (int i = 0; i < n; i++) {
+        force[i] = g->out[i] * g->d[i];
+        y[i] = force[i];
+    }
+    GM_LARGE_OR(solve, (large, n, g->L, 0, y), GM_(forward)(n, g->L, g->root, y));
+    z = GM_(square)(n, y);
+    for (int l = 0; l < g->lanes && GM_(any)(g->null & g->pass); l++) {
+        if (LANE(g->null, l) && (done >> l & 1u)) {
+            LANE(z, l) = gm_lanes_singular_zwang(
+                n, (const double *)(const void *)g->M + l,
+                (const double *)(const void *)g->Q + l,
+                (const double *)(const void *)force + l, GM_VL, g->single);
+        }
+    }
+    GM_(scatter)(v, g->first, done, 1, &z);
+}
+
+/* the solved lanes in the caller's units; x and mu are overwritten by the parts */
+STAGE void
+GM_(write)(GM_(group) *g, const gm_motion *r, unsigned done)
+{
+    int n = g->n, m = g->m;
+    ptrdiff_t first = g->first;
+    V zero = GM_(splat)(0.0);
+
+    if (r->qdd.data != NULL) {
+        for (int i = 0; i < n; i++) {
+            g->out[i] = g->x[i] * g->d[i];
+        }
+        GM_(scatter)(&r->qdd, first, done, n, g->out);
+    }
+    if (r->residual.data != NULL) {
+        for (int k = 0; k < m; k++) {
+            g->lambda[k] = g->b[k];
+        }
+        GM_(subtract_rows)(m, n, n, g->A, g->x, g->lambda);
+        for (int k = 0; k < m; k++) {
+            g->lambda[k] = (zero - g->lambda[k]) * GM_(pow2_inverse)(g->s[k]);
+        }
+        GM_(scatter)(&r->residual, first, done, m, g->lambda);
+    }
+    if (r->multipliers_total.data != NULL) {
+        GM_(write_multipliers)(g, &r->multipliers_total, done);
+    }
+    if (!g->has_C && r->multipliers.data != NULL) {
+        GM_(write_multipliers)(g, &r->multipliers, done);
+    }
+    if (r->Q_c.data != NULL || r->zwang.data != NULL ||
+        (!g->has_C && r->Q_ideal.data != NULL)) {
+        GM_(force)(g, g->Q, g->C);
+        GM_(scatter)(&r->Q_c, first, done, n, g->out);
+        if (!g->has_C) {
+            GM_(scatter)(&r->Q_ideal, first, done, n, g->out);
+        }
+        if (r->zwang.data != NULL) {
+            GM_(write_zwang)(g, &r->zwang, done);
+        }
+    }
+    /* the ideal and the non-ideal part by solves of their own; f serves as zero */
+    for (int i = 0; i < n; i++) {
+        g->f[i] = zero;
+        g->out[i] = zero;
+    }
+    if (g->has_C && (r->Q_ideal.data != NULL || r->multipliers.data != NULL)) {
+        GM_(solve_once)(g, g->Q, g->b, g->x, g->mu);
+        GM_(improve)(g, g->Q, g->b, g->x, g->mu);
+        GM_(write_multipliers)(g, &r->multipliers, done);
+        GM_(force)(g, g->Q, g->f);
+        GM_(scatter)(&r->Q_ideal, first, done, n, g->out);
+    }
+    if (g->has_C && r->K.data != NULL) {
+        for (int k = 0; k < m; k++) {
+            g->b[k] = zero;
+        }
+        GM_(solve_once)(g, g->C, g->b, g->x, g->mu);
+        GM_(improve)(g, g->C, g->b, g->x, g->mu);
+        GM_(force)(g, g->f, g->C);
+    }
+    GM_(scatter)(&r->K, first, done, n, g->out);
+
+    for (int l = 0; l < g->lanes; l++) {
+        ptrdiff_t item = first + l;
+        if (!(done >> l & 1u)) {
+            continue;
+        }
+        gm_put_status(&r->status, item, GM_OK);
+        for (int k = 0; k < m && r->multipliers_unique.data != NULL; k++) {
+            gm_put_flag(&r->multipliers_unique, item, k, 1);
+        }
+        for (int k = 0; k < m && r->vanished.data != NULL; k++) {
+            gm_put_flag(&r->vanished, item, k, 0);
+        }
+        if (r->rank.data != NULL) {
+            gm_put_int(&r->rank, item, m);
+        }
+        if (r->nullity.data != NULL) {
+            gm_put_int(&r->nullity, item, 0);
         }
     }
 }
@@ -775,281 +1280,43 @@ unsigned
 GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t first,
           int lanes, const gm_motion *r, void *work)
 {
-    size_t N = (size_t)n, K = (size_t)m;
-    V zero = GM_(splat)(0.0);
-    V *raw = (V *)work, *LK = raw, *M = raw + N * N, *L = M + N * N, *A = L + N * N;
-    V *B = A + K * N, *W = B + K * N, *d = W + K * K, *inv = d + N, *invK = inv + N;
-    V *Q = invK + N, *C = Q + N, *f = C + N, *x = f + N, *out = x + N, *s = out + N;
-    V *b = s + K, *mu = b + K, *size = mu + K, *tau = size + K, *sums = tau + K;
-    GM_(factors) F = {.n = n, .m = m};
-    int has_C = p->C.data != NULL;
-    double tol = 32.0 * n * GM_EPS;
+    GM_(group) group = {.n = n, .m = m, .lanes = lanes, .first = first}, *g = &group;
+    V zero = GM_(splat)(0.0), finite = zero;
 
-    const gm_lapack *large = n >= GM_LAPACK_MIN && lp != NULL && lp->dpotrf != NULL ? lp : NULL;
-
-    F.large = large;
-    F.r2 = sums + K;
-    F.dmu = F.r2 + K;
-    F.y = F.dmu + K;
-    F.r1 = F.y + N;
-    F.dx = F.r1 + N;
-    double *single = (double *)(void *)(F.dx + N); /* for one system of the group */
-
-    V nan_sum = GM_(gather)(&p->M, first, lanes, n, n, raw);
-    nan_sum += GM_(gather)(&p->A, first, lanes, m, n, B);
-    nan_sum += GM_(gather)(&p->Q, first, lanes, n, 1, Q);
-    nan_sum += GM_(gather)(&p->b, first, lanes, m, 1, b);
-    if (has_C) {
-        nan_sum += GM_(gather)(&p->C, first, lanes, n, 1, C);
-    } else {
-        for (int i = 0; i < n; i++) {
-            C[i] = zero;
-        }
-    }
-    I pass = COMPARE(nan_sum == zero), massless = COMPARE(zero > zero);
-
-    /* scales of the coordinates */
-    V heaviest = zero, lightest = GM_(splat)(INFINITY);
+    g->has_C = p->C.data != NULL;
+    g->large = n >= GM_LAPACK_MIN && lp != NULL && lp->dpotrf != NULL ? lp : NULL;
+    GM_(place)(g, work);
+    GM_(read)(g, p);
+    GM_(factor_mass)(g);
+    GM_(factor_rows)(g, p->rtol);
     for (int i = 0; i < n; i++) {
-        V mass = AT(raw, n, i, i);
-        massless |= COMPARE(mass == zero);
-        pass &= COMPARE(mass == zero) |
-                (COMPARE(mass > GM_(splat)(1e-200)) & COMPARE(mass < GM_(splat)(1e200)));
-        heaviest = GM_(max)(mass, heaviest);
-        lightest = GM_(min)(mass, lightest);
-        d[i] = GM_(pow2_rsqrt)(mass);
+        g->x[i] = AT(g->B, n, m, i);
     }
-    massless &= pass;
-    if (GM_(any)(massless)) {
-        GM_(scale_massless)(n, m, raw, B, massless, d, single);
-    }
-
-    /* M^ = D M D, both halves; asymmetry beyond rounding is for the general path */
+    GM_(finish)(g, g->b, g->x, g->mu);
+    GM_(improve)(g, g->f, g->b, g->x, g->mu);
     for (int i = 0; i < n; i++) {
-        V mass = AT(raw, n, i, i) * d[i] * d[i], bound = mass * GM_(splat)(0.9e-20);
-        AT(M, n, i, i) = mass;
-        for (int j = 0; j < i; j++) {
-            V scale = d[i] * d[j];
-            V upper = AT(raw, n, j, i), lower = AT(raw, n, i, j);
-            V mean = (upper + lower) * (GM_(splat)(0.5) * scale);
-            V gap = (upper - lower) * scale;
-            pass &= COMPARE(gap * gap <= bound * AT(M, n, j, j));
-            AT(M, n, i, j) = mean;
-            AT(M, n, j, i) = mean;
-        }
-    }
-    /* A^ = S A D */
-    for (int k = 0; k < m; k++) {
-        V *row = &AT(A, n, k, 0);
-        for (int j = 0; j < n; j++) {
-            row[j] = AT(B, n, k, j) * d[j];
-        }
-        V length2 = GM_(square)(n, row);
-        pass &= COMPARE(length2 > GM_(splat)(1e-200)) & COMPARE(length2 < GM_(splat)(1e200));
-        s[k] = GM_(pow2_rsqrt)(length2);
-        b[k] *= s[k];
-        for (int j = 0; j < n; j++) {
-            row[j] *= s[k];
-        }
-        size[k] = length2; /* until the rows are whitened */
-    }
-    if (p->row_scale.data != NULL) {
-        /* anywhere near the row's own scale of zero: the general path decides */
-        V reach = zero;
-        for (int j = 0; j < n; j++) {
-            reach = GM_(max)(d[j], reach);
-        }
-        pass &= COMPARE(GM_(gather)(&p->row_scale, first, lanes, m, 1, sums) == zero);
-        for (int k = 0; k < m; k++) {
-            V foot = sums[k] * reach * GM_(splat)(1e-3);
-            pass &= COMPARE(size[k] > foot * foot);
-        }
-    }
-    for (int i = 0; i < n; i++) {
-        Q[i] *= d[i];
-        C[i] *= d[i];
-        f[i] = Q[i] + C[i];
-    }
-
-    /* M^ = L L'; the weak lanes go on with M^ + A^'A^ */
-    V least, leastK;
-    I null, nullK;
-    pass &= GM_LARGE_ELSE(cholesky, (large, n, M, tol, L, inv, &least, &null),
-                          GM_(cholesky)(n, M, tol, L, inv, &least, &null));
-    I weak = null | ~COMPARE(least >= GM_(splat)(1e-4));
-    I rough = ~COMPARE(least >= GM_(splat)(0.1));
-    F.augmented = weak;
-    F.augmented_any = GM_(any)(weak & pass);
-    F.refine = weak | rough | ~COMPARE(heaviest <= GM_(splat)(1e2) * lightest);
-    F.refine_any = GM_(any)(F.refine & pass);
-    F.M = M;
-    F.A = A;
-    F.L = L;
-    F.inv = inv;
-    leastK = least;
-    if (F.augmented_any) {
-        GM_LARGE_OR(augment, (large, n, m, M, A, LK), GM_(augment)(n, m, M, A, weak, LK));
-        pass &= GM_LARGE_ELSE(cholesky, (large, n, LK, tol, LK, invK, &leastK, &nullK),
-                              GM_(cholesky)(n, LK, tol, LK, invK, &leastK, &nullK));
-        /* far from the kernels that the general path looks for */
-        V floor = GM_(select)(null, GM_(splat)(1e-8), GM_(splat)(100.0 * n * GM_EPS));
-        pass &= ~nullK & COMPARE(leastK >= floor);
-        F.L = LK;
-        F.inv = invK;
-    } else {
-        pass &= ~null;
-    }
-
-    /* rows: whitened, orthogonalised, and how far they are from depending */
-    for (size_t e = 0; e < K * N; e++) {
-        B[e] = A[e];
-    }
-    GM_LARGE_OR(whiten, (large, n, m, F.L, B), GM_(whiten)(n, m, F.L, F.inv, B));
-    for (int k = 0; k < m; k++) {
-        size[k] = GM_(sqrt)(GM_(square)(n, &AT(B, n, k, 0)));
-        sums[k] = zero;
-    }
-    GM_LARGE_OR(orth, (large, n, m, B, tau, (double *)(void *)W), GM_(orth)(n, m, B, tau));
-    GM_(invert)(n, m, B, W);
-    F.B = B;
-    F.tau = tau;
-    F.W = W;
-    for (int i = 0; i < m; i++) {
-        pass &= COMPARE(GM_(abs)(AT(B, n, i, i)) >= GM_(splat)(1e-3) * size[i]);
-        for (int j = 0; j <= i; j++) {
-            sums[j] += GM_(abs)(AT(W, m, i, j));
-        }
-    }
-    double rtol = p->rtol >= 0.0 ? p->rtol : 16.0 * n * GM_EPS;
-    V most = GM_(sqrt)(leastK) * GM_(splat)(1e-2 / (rtol > 1e-12 ? rtol : 1e-12));
-    most = GM_(min)(most, GM_(splat)(1e6));
-    for (int j = 0; j < m; j++) {
-        pass &= COMPARE(sums[j] * size[j] <= most);
-    }
-
-    GM_(solve)(&F, f, b, x, mu);
-    V finite = zero;
-    for (int i = 0; i < n; i++) {
-        finite += (x[i] * d[i]) * zero;
+        finite = FMA(g->x[i] * g->d[i], zero, finite);
     }
     for (int k = 0; k < m; k++) {
-        finite += (mu[k] * s[k]) * zero;
+        finite = FMA(g->mu[k] * g->s[k], zero, finite);
     }
-    pass &= COMPARE(finite == zero);
+    g->pass &= COMPARE(finite == zero);
 
-    unsigned done = 0;
-    for (int l = 0; l < lanes; l++) {
-        done |= LANE(pass, l) ? 1u << l : 0u;
-    }
-    if (done == 0) {
-        return 0;
-    }
-
-    /* outputs, in the caller's units */
-    V *lambda = sums;
-    if (r->residual.data != NULL) {
-        for (int k = 0; k < m; k++) {
-            lambda[k] = b[k];
-        }
-        GM_(subtract_rows)(m, n, n, A, x, lambda);
-        for (int k = 0; k < m; k++) {
-            lambda[k] = (zero - lambda[k]) * GM_(pow2_inverse)(s[k]);
-        }
-        GM_(scatter)(&r->residual, first, done, m, lambda);
-    }
-    for (int k = 0; k < m; k++) {
-        lambda[k] = mu[k] * s[k];
-    }
-    GM_(scatter)(&r->multipliers_total, first, done, m, lambda);
-    if (!has_C) {
-        GM_(scatter)(&r->multipliers, first, done, m, lambda);
-    }
-    GM_(force)(&F, x, mu, Q, C, d, out);
-    GM_(scatter)(&r->Q_c, first, done, n, out);
-    if (!has_C) {
-        GM_(scatter)(&r->Q_ideal, first, done, n, out);
-    }
-    if (r->qdd.data != NULL) {
-        for (int i = 0; i < n; i++) {
-            F.r1[i] = x[i] * d[i];
-        }
-        GM_(scatter)(&r->qdd, first, done, n, F.r1);
-    }
-    if (r->zwang.data != NULL) {
-        V z;
-        for (int i = 0; i < n; i++) {
-            F.r1[i] = out[i] * d[i];
-            F.dx[i] = F.r1[i];
-        }
-        GM_LARGE_OR(solve, (large, n, L, 0, F.r1), GM_(forward)(n, L, inv, F.r1));
-        z = GM_(square)(n, F.r1);
-        for (int l = 0; l < lanes; l++) {
-            if (LANE(null & pass, l)) {
-                LANE(z, l) = gm_lanes_singular_zwang(
-                    n, (const double *)(const void *)M + l,
-                    (const double *)(const void *)Q + l,
-                    (const double *)(const void *)F.dx + l, GM_VL, single);
-            }
-        }
-        GM_(scatter)(&r->zwang, first, done, 1, &z);
-    }
-    if (has_C && (r->Q_ideal.data != NULL || r->multipliers.data != NULL)) {
-        GM_(solve)(&F, Q, b, x, mu);
-        for (int k = 0; k < m; k++) {
-            lambda[k] = mu[k] * s[k];
-        }
-        for (int i = 0; i < n; i++) {
-            f[i] = zero;
-        }
-        GM_(force)(&F, x, mu, Q, f, d, out);
-        GM_(scatter)(&r->multipliers, first, done, m, lambda);
-        GM_(scatter)(&r->Q_ideal, first, done, n, out);
-    }
-    if (r->K.data != NULL) {
-        for (int i = 0; i < n; i++) {
-            out[i] = zero;
-            f[i] = zero;
-        }
-        if (has_C) {
-            for (int k = 0; k < m; k++) {
-                b[k] = zero;
-            }
-            GM_(solve)(&F, C, b, x, mu);
-            GM_(force)(&F, x, mu, f, C, d, out);
-        }
-        GM_(scatter)(&r->K, first, done, n, out);
-    }
-    for (int l = 0; l < lanes; l++) {
-        ptrdiff_t item = first + l;
-        if (!(done >> l & 1u)) {
-            continue;
-        }
-        for (int k = 0; k < m; k++) {
-            if (r->multipliers_unique.data != NULL) {
-                gm_put_flag(&r->multipliers_unique, item, k, 1);
-            }
-            if (r->vanished.data != NULL) {
-                gm_put_flag(&r->vanished, item, k, 0);
-            }
-        }
-        if (r->rank.data != NULL) {
-            gm_put_int(&r->rank, item, m);
-        }
-        if (r->nullity.data != NULL) {
-            gm_put_int(&r->nullity, item, 0);
-        }
-        gm_put_status(&r->status, item, GM_OK);
+    unsigned done = GM_(lanes)(g->pass) & ((1u << lanes) - 1);
+    if (done != 0) {
+        GM_(write)(g, r, done);
     }
     return done;
 }
 
+#undef STAGE
 #undef V
 #undef I
 #undef AT
 #undef COMPARE
 #undef LANE
 #undef CHUNK
+#undef BITS
 #undef FMA
 #undef FNMA
-#undef GM_LARGE_ELSE
 #undef GM_LARGE_OR

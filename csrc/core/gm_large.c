@@ -1,6 +1,7 @@
 #include "gm_large.h"
 
-#include <math.h>
+#include "gm_dense.h"
+
 
 /* LAPACK takes everything by plain pointer, also what it only reads */
 static double *
@@ -9,25 +10,25 @@ plain(const double *x)
     return (double *)(uintptr_t)x;
 }
 
-int64_t
-gm_large_cholesky(const gm_lapack *lp, int n, const double *K, double tol, double *L,
-                  double *inv, double *least, int64_t *null)
+double
+gm_large_cholesky(const gm_lapack *lp, int n, const double *K, double tol, double *L)
 {
     size_t N = (size_t)n;
+    double least = 1.0;
     int info = 0;
 
-    *null = 0;
-    *least = INFINITY;
-    for (size_t e = 0; e < N * N; e++) {
+    for (size_t e = 0; e < N * N && L != K; e++) {
         L[e] = K[e];
     }
     lp->dpotrf((char *)"U", &n, L, &n, &info);
     for (size_t i = 0; i < N && info == 0; i++) {
         double pivot = L[i * N + i] * L[i * N + i];
-        inv[i] = 1.0 / L[i * N + i];
-        *least = pivot < *least ? pivot : *least;
+        if (!(pivot * least > tol)) { /* not clear of rounding */
+            return 0.0;
+        }
+        least = pivot < least ? pivot : least;
     }
-    return info == 0 && *least > tol ? -1 : 0;
+    return info == 0 ? least : 0.0;
 }
 
 void
@@ -56,12 +57,16 @@ gm_large_whiten(const gm_lapack *lp, int n, int m, const double *L, double *B)
 }
 
 void
-gm_large_orth(const gm_lapack *lp, int n, int m, double *B, double *tau, double *work)
+gm_large_orth(const gm_lapack *lp, int n, int m, int more, double *B, double *tau,
+              double *work)
 {
     int lwork = m * m, info = 0;
 
     if (m > 0) {
         lp->dgeqrf(&n, &m, B, &n, tau, work, &lwork, &info);
+    }
+    for (int k = m; k < m + more; k++) {
+        gm_orth_qt(n, m, B, tau, B + (size_t)k * (size_t)n);
     }
 }
 

@@ -4,6 +4,9 @@
 
 #define AT(A, n, i, j) (A)[(size_t)(i) * (size_t)(n) + (size_t)(j)]
 #define EPS 2.220446049250313e-16
+/* An unpivoted factorisation is believed down to pivots of this size: rounding in a
+ * pivot is eps over the pivots before it. */
+#define GM_TRUSTED 1e-4
 
 size_t
 gm_system_size(int n, int m)
@@ -239,13 +242,16 @@ gm_system_factor_mass(gm_system *s)
         }
     }
     s->mass_rank = n;
+    s->regular = 1;
     gm_copy(count, s->M, s->mass);
-    s->regular = gm_cholesky(s->lp, n, s->mass, tol) > tol;
-    if (s->regular) {
+    s->mass_pivoted = !(gm_cholesky(s->lp, n, s->mass, GM_TRUSTED) > GM_TRUSTED);
+    if (!s->mass_pivoted) {
         return GM_OK;
     }
     gm_copy(count, s->M, s->mass);
-    return gm_cholesky_pivoted(n, s->mass, tol, s->mass_perm, &s->mass_rank);
+    gm_status status = gm_cholesky_pivoted(n, s->mass, tol, s->mass_perm, &s->mass_rank);
+    s->regular = s->mass_rank == n;
+    return status;
 }
 
 void
@@ -321,7 +327,7 @@ void
 gm_system_factor_motion(gm_system *s)
 {
     int n = s->n, r = s->rank, k = n - r;
-    double tol = s->regular ? 0.0 : 64.0 * n * EPS * s->mass_size, *MZ = s->V;
+    double *MZ = s->V;
     size_t count = (size_t)k * (size_t)k;
 
     gm_orth_kernel(s->lp, n, r, s->B, s->tau, s->Z, s->work);
@@ -329,12 +335,14 @@ gm_system_factor_motion(gm_system *s)
     gm_matmul(s->lp, k, k, n, MZ, s->Z, 1, s->H);
     gm_copy(count, s->H, s->V);
 
-    /* unit diagonal, but pivots are judged in the scale of M^ */
+    /* unit diagonal; where M is singular, small pivots are judged again with pivoting, in
+     * the scale of M^ */
+    double trusted = s->regular ? 0.0 : GM_TRUSTED * s->mass_size;
     int ok = 1;
     for (int i = 0; i < k; i++) {
         double h = AT(s->H, k, i, i);
-        ok = ok && h > tol;
-        s->g[i] = h > tol ? gm_pow2_rsqrt(h) : 1.0;
+        ok = ok && h > trusted;
+        s->g[i] = h > trusted ? gm_pow2_rsqrt(h) : 1.0;
     }
     for (int i = 0; i < k; i++) {
         for (int j = 0; j <= i; j++) {
@@ -344,7 +352,7 @@ gm_system_factor_motion(gm_system *s)
     ok = ok && gm_cholesky(s->lp, k, s->H, 0.0) > 0.0;
     for (int i = 0; i < k && ok; i++) {
         double pivot = AT(s->H, k, i, i) / s->g[i];
-        ok = pivot * pivot > tol;
+        ok = pivot * pivot > trusted;
     }
     s->pivoted = !ok;
     s->nullity = 0;
@@ -547,7 +555,7 @@ gm_system_zwang(gm_system *s, const double *Qc)
     int n = s->n, rank = s->mass_rank;
     double *y = s->t, *V = s->V, off = 0.0;
 
-    if (s->regular) {
+    if (!s->mass_pivoted) {
         gm_copy((size_t)n, Qc, y);
         gm_solve_lower(n, n, s->mass, y);
         return gm_dot(n, y, y);

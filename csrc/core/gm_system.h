@@ -20,10 +20,10 @@ typedef struct {
     double *d, *s, *unit;      /* D; S; 1 / length of the scaled row */
     int has_C;
 
-    /* M^ = L L', pivoted when singular */
+    /* M^ = L L', pivoted where a pivot is small */
     double *mass;
     int *mass_perm;
-    int mass_rank, regular;
+    int mass_rank, mass_pivoted, regular;
     double mass_size; /* infinity norm of M^ */
 
     /* rows: `kept` nonzero ones, index in `row`, pivots first; rank r */
