@@ -9,6 +9,7 @@
 #if GM_VL == 1
 typedef double GM_(V);
 typedef int64_t GM_(I);
+typedef uint64_t GM_(U);
 #define COMPARE(test) (-(int64_t)(test))
 #define LANE(v, l) (v)
 #define BITS(mask) ((unsigned)((mask) != 0))
@@ -17,6 +18,7 @@ typedef int64_t GM_(I);
 #else
 typedef double GM_(V) __attribute__((vector_size(8 * GM_VL), may_alias));
 typedef int64_t GM_(I) __attribute__((vector_size(8 * GM_VL), may_alias));
+typedef uint64_t GM_(U) __attribute__((vector_size(8 * GM_VL), may_alias));
 #define COMPARE(test) (test)
 #define LANE(v, l) (v)[l]
 #define BITS(mask) GM_BITS(mask)
@@ -38,6 +40,7 @@ typedef int64_t GM_(I) __attribute__((vector_size(8 * GM_VL), may_alias));
 typedef union {
     V v;
     I i;
+    GM_(U) u;
     double d[GM_VL];
 } GM_(bits);
 
@@ -106,18 +109,18 @@ GM_(any)(I mask)
 static inline V
 GM_(pow2_rsqrt)(V x)
 {
-    GM_(bits) u = {.v = x};
-    u.i = (1535 - (((u.i >> 52) + 2) >> 1)) << 52;
-    return u.v;
+    GM_(bits) a = {.v = x};
+    a.u = (1535 - (((a.u >> 52) + 2) >> 1)) << 52;
+    return a.v;
 }
 
 /* 1 / d for a power of two */
 static inline V
 GM_(pow2_inverse)(V d)
 {
-    GM_(bits) u = {.v = d};
-    u.i = ((int64_t)2046 << 52) - u.i;
-    return u.v;
+    GM_(bits) a = {.v = d};
+    a.u = ((uint64_t)2046 << 52) - a.u;
+    return a.v;
 }
 
 /* Four numbers of every lane (two with two lanes) become four vectors, or the reverse;
