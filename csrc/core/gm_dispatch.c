@@ -6,10 +6,10 @@
 
 /* best last */
 static const gm_cpu levels[] = {
-    {"plain", 2, gm_lanes_plain_many, gm_lanes_plain_one},
+    {"plain", 2, gm_lanes_plain_many, gm_lanes_plain_small, gm_lanes_plain_one},
 #ifdef GM_X86
-    {"avx2", 4, gm_lanes_avx2_many, gm_lanes_avx2_one},
-    {"avx512", 8, gm_lanes_avx512_many, gm_lanes_avx512_one},
+    {"avx2", 4, gm_lanes_avx2_many, gm_lanes_avx2_small, gm_lanes_avx2_one},
+    {"avx512", 8, gm_lanes_avx512_many, gm_lanes_avx512_small, gm_lanes_avx512_one},
 #endif
 };
 enum { LEVELS = sizeof levels / sizeof *levels };
@@ -102,7 +102,10 @@ gm_lanes_solve(const gm_cpu *cpu, const gm_lapack *lp, int n, int m,
         return 1;
     }
     int lanes = left < cpu->lanes ? (int)left : cpu->lanes;
-    *done = cpu->many(lp, n, m, p, first, lanes, r, work);
+#define SIZE(N, M) || (n == N && m == M)
+    gm_lane_kernel kernel = 0 GM_SMALL_SIZES(SIZE) ? cpu->small : cpu->many;
+#undef SIZE
+    *done = kernel(lp, n, m, p, first, lanes, r, work);
     return lanes;
 }
 

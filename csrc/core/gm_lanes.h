@@ -20,8 +20,12 @@ typedef unsigned (*gm_lane_kernel)(const gm_lapack *lp, int n, int m,
 struct gm_cpu {
     const char *name;
     int lanes;
-    gm_lane_kernel many, one;
+    gm_lane_kernel many, small, one;
 };
+
+/* Sizes for which `small` has a kernel of its own: pendulums, points in the plane and
+ * in space on a curve or a surface. */
+#define GM_SMALL_SIZES(X) X(2, 1) X(3, 1) X(3, 2)
 
 /* Doubles of scratch; 0 on overflow. */
 size_t gm_lanes_size(int n, int m);
@@ -42,6 +46,8 @@ double gm_lanes_singular_zwang(int n, const double *M, const double *Q,
 #define GM_LANE_KERNELS(isa)                                                            \
     unsigned gm_lanes_##isa##_many(const gm_lapack *, int, int, const gm_problem *,     \
                                    ptrdiff_t, int, const gm_motion *, void *);          \
+    unsigned gm_lanes_##isa##_small(const gm_lapack *, int, int, const gm_problem *,    \
+                                    ptrdiff_t, int, const gm_motion *, void *);         \
     unsigned gm_lanes_##isa##_one(const gm_lapack *, int, int, const gm_problem *,      \
                                   ptrdiff_t, int, const gm_motion *, void *)
 GM_LANE_KERNELS(plain);

@@ -7,6 +7,9 @@
 
 #define GM_FMA(x, y, z) _mm512_fmadd_pd(x, y, z)
 #define GM_FNMA(x, y, z) _mm512_fnmadd_pd(x, y, z)
+#define GM_LT(x, y) _mm512_movm_epi64(_mm512_cmp_pd_mask(x, y, _CMP_LT_OQ))
+#define GM_LE(x, y) _mm512_movm_epi64(_mm512_cmp_pd_mask(x, y, _CMP_LE_OQ))
+#define GM_EQ(x, y) _mm512_movm_epi64(_mm512_cmp_pd_mask(x, y, _CMP_EQ_OQ))
 #define GM_BITS(mask) ((unsigned)_mm512_movepi64_mask((__m512i)(mask)))
 #define GM_FMA_ONE(x, y, z) __builtin_fma(x, y, z)
 #define GM_FNMA_ONE(x, y, z) __builtin_fma(-(x), y, z)
@@ -18,6 +21,16 @@
 #undef GM_VL
 #undef GM_
 #undef GM_KERNEL
+
+#define GM_SMALL
+#define GM_VL 8
+#define GM_(x) small_##x
+#define GM_KERNEL gm_lanes_avx512_small
+#include "gm_lanes_template.h"
+#undef GM_VL
+#undef GM_
+#undef GM_KERNEL
+#undef GM_SMALL
 
 #define GM_VL 1
 #define GM_(x) one_##x

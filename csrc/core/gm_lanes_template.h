@@ -4,13 +4,16 @@
  *
  * Sums are fixed chains of explicit FMA or FNMA (GM_FMA, ... of the including file) and
  * the compiler must not contract anything itself (-ffp-contract=off), so that every
- * lane count gives the same bits on one instruction set. */
+ * lane count gives the same bits on one instruction set. Comparisons of vectors are the
+ * including file's too (GM_LT, ...): gcc 12 fails on some uses of its own. */
 
 #if GM_VL == 1
 typedef double GM_(V);
 typedef int64_t GM_(I);
 typedef uint64_t GM_(U);
-#define COMPARE(test) (-(int64_t)(test))
+#define LT(x, y) (-(int64_t)((x) < (y)))
+#define LE(x, y) (-(int64_t)((x) <= (y)))
+#define EQ(x, y) (-(int64_t)((x) == (y)))
 #define LANE(v, l) (v)
 #define BITS(mask) ((unsigned)((mask) != 0))
 #define FMA(x, y, z) GM_FMA_ONE(x, y, z)   /* z + x y */
@@ -19,7 +22,9 @@ typedef uint64_t GM_(U);
 typedef double GM_(V) __attribute__((vector_size(8 * GM_VL), may_alias));
 typedef int64_t GM_(I) __attribute__((vector_size(8 * GM_VL), may_alias));
 typedef uint64_t GM_(U) __attribute__((vector_size(8 * GM_VL), may_alias));
-#define COMPARE(test) (test)
+#define LT(x, y) ((GM_(I))GM_LT(x, y))
+#define LE(x, y) ((GM_(I))GM_LE(x, y))
+#define EQ(x, y) ((GM_(I))GM_EQ(x, y))
 #define LANE(v, l) (v)[l]
 #define BITS(mask) GM_BITS(mask)
 #define FMA(x, y, z) GM_FMA(x, y, z)
@@ -31,8 +36,14 @@ typedef uint64_t GM_(U) __attribute__((vector_size(8 * GM_VL), may_alias));
 #else
 #define GM_LARGE_OR(op, args, own) ((void)large, (own))
 #endif
+#if defined GM_SMALL && !defined __SANITIZE_ADDRESS__
+/* a kernel for each small size: everything is known to the compiler and in one piece
+ * (too large a piece for the sanitizers) */
+#define STAGE __attribute__((always_inline)) static inline
+#else
 /* apart from each other, or the registers of one spill into the next */
 #define STAGE __attribute__((noinline)) static
+#endif
 #define V GM_(V)
 #define I GM_(I)
 #define AT(X, ld, i, j) (X)[(size_t)(i) * (size_t)(ld) + (size_t)(j)]
@@ -73,13 +84,13 @@ GM_(abs)(V x)
 static inline V
 GM_(min)(V x, V y)
 {
-    return GM_(select)(COMPARE(x < y), x, y);
+    return GM_(select)(LT(x, y), x, y);
 }
 
 static inline V
 GM_(max)(V x, V y)
 {
-    return GM_(select)(COMPARE(x > y), x, y);
+    return GM_(select)(LT(y, x), x, y);
 }
 
 static inline V
@@ -507,11 +518,11 @@ static inline V
 GM_(pivot)(V p, double tol, GM_(verdict) *found)
 {
     V zero = GM_(splat)(0.0), one = GM_(splat)(1.0), bound = GM_(splat)(tol);
-    I doubtful = ~COMPARE(p * found->least > bound);
+    I doubtful = ~LT(bound, p * found->least);
 
     if (__builtin_expect(GM_(any)(doubtful), 0)) {
-        found->sound &= ~doubtful | (COMPARE(GM_(abs)(p) <= bound) &
-                                     COMPARE(found->least >= GM_(splat)(1e-4)));
+        found->sound &= ~doubtful | (LE(GM_(abs)(p), bound) &
+                                     LE(GM_(splat)(1e-4), found->least));
         found->null |= doubtful;
         found->null_any = 1;
         found->least = GM_(select)(doubtful, found->least, GM_(min)(p, found->least));
@@ -533,8 +544,8 @@ GM_(through)(int n, int j, int block, const V *L, const V *inv, double tol, V *r
             s = FNMA(AT(L, n, j + c, j + k), row[j + k], s);
         }
         if (__builtin_expect(found->null_any, 0)) {
-            I lost = COMPARE(inv[j + c] == GM_(splat)(0.0));
-            found->sound &= ~lost | COMPARE(GM_(abs)(s) <= GM_(splat)(tol));
+            I lost = EQ(inv[j + c], GM_(splat)(0.0));
+            found->sound &= ~lost | LE(GM_(abs)(s), GM_(splat)(tol));
         }
         row[j + c] = s;
     }
@@ -547,13 +558,13 @@ STAGE GM_(verdict)
 GM_(cholesky)(const gm_lapack *large, int n, const V *K, double tol, V *L, V *root)
 {
     GM_(verdict) found = {.least = GM_(splat)(1.0)};
-    found.null = COMPARE(found.least < found.least);
+    found.null = LT(found.least, found.least);
     found.sound = ~found.null;
     found.null_any = 0;
 #if GM_VL == 1
     if (large != NULL) { /* a zero pivot is left to the general path */
         found.least = gm_large_cholesky(large, n, K, tol, L);
-        found.sound = COMPARE(found.least > tol);
+        found.sound = LT(tol, found.least);
         return found;
     }
 #endif
@@ -707,7 +718,7 @@ GM_(orth)(int n, int m, int more, V *B, V *tau)
         V *x = &AT(B, n, j, j), alpha = x[0];
         V tail = GM_(square)(n - j - 1, x + 1);
         V size = GM_(sqrt)(FMA(alpha, alpha, tail));
-        V beta = GM_(select)(COMPARE(alpha > zero), -size, size);
+        V beta = GM_(select)(LT(zero, alpha), -size, size);
         V head = alpha - beta, scale = one / head;
         int k = j + 1;
 
@@ -853,7 +864,7 @@ GM_(read)(GM_(group) *g, const gm_problem *p)
             g->C[i] = zero;
         }
     }
-    g->pass = COMPARE(nan_sum == zero);
+    g->pass = EQ(nan_sum, zero);
 
     /* coordinates; masses far from one and massless coordinates are rare */
     V heaviest = zero, lightest = GM_(splat)(INFINITY);
@@ -863,14 +874,14 @@ GM_(read)(GM_(group) *g, const gm_problem *p)
         lightest = GM_(min)(mass, lightest);
         d[i] = GM_(pow2_rsqrt)(mass);
     }
-    g->refine = ~COMPARE(heaviest <= GM_(splat)(1e2) * lightest);
-    g->pass &= COMPARE(heaviest < GM_(splat)(1e200));
-    if (GM_(any)(g->pass & ~COMPARE(lightest > GM_(splat)(1e-200)))) {
-        I massless = COMPARE(zero > zero);
+    g->refine = ~LE(heaviest, GM_(splat)(1e2) * lightest);
+    g->pass &= LT(heaviest, GM_(splat)(1e200));
+    if (GM_(any)(g->pass & ~LT(GM_(splat)(1e-200), lightest))) {
+        I massless = LT(zero, zero);
         for (int i = 0; i < n; i++) {
             V mass = AT(raw, n, i, i);
-            massless |= COMPARE(mass == zero);
-            g->pass &= COMPARE(mass == zero) | COMPARE(mass > GM_(splat)(1e-200));
+            massless |= EQ(mass, zero);
+            g->pass &= EQ(mass, zero) | LT(GM_(splat)(1e-200), mass);
         }
         GM_(scale_massless)(g, massless & g->pass);
     }
@@ -888,8 +899,8 @@ GM_(read)(GM_(group) *g, const gm_problem *p)
         }
         AT(M, n, i, i) = AT(raw, n, i, i) * di * di;
     }
-    g->pass &= COMPARE(gaps <= GM_(splat)(1e-21));
-    if (GM_(any)(COMPARE(gaps > zero))) {
+    g->pass &= LE(gaps, GM_(splat)(1e-21));
+    if (GM_(any)(LT(zero, gaps))) {
         for (int i = 0; i < n; i++) {
             for (int j = 0; j < i; j++) {
                 V half = d[i] * d[j] * GM_(splat)(0.5);
@@ -915,7 +926,7 @@ GM_(read)(GM_(group) *g, const gm_problem *p)
             row[j] *= scale;
         }
     }
-    g->pass &= COMPARE(shortest > GM_(splat)(1e-200)) & COMPARE(longest < GM_(splat)(1e200));
+    g->pass &= LT(GM_(splat)(1e-200), shortest) & LT(longest, GM_(splat)(1e200));
     if (p->row_scale.data != NULL) {
         /* anywhere near a row's own scale of zero: the general path decides */
         V reach = zero;
@@ -923,10 +934,10 @@ GM_(read)(GM_(group) *g, const gm_problem *p)
             reach = GM_(max)(d[j], reach);
         }
         nan_sum = GM_(gather)(&p->row_scale, first, lanes, m, 1, g->lambda);
-        g->pass &= COMPARE(nan_sum == zero);
+        g->pass &= EQ(nan_sum, zero);
         for (int k = 0; k < m; k++) {
             V foot = g->lambda[k] * reach * GM_(splat)(1e-3);
-            g->pass &= COMPARE(g->size[k] > foot * foot);
+            g->pass &= LT(foot * foot, g->size[k]);
         }
     }
     for (int i = 0; i < n; i++) {
@@ -979,8 +990,8 @@ GM_(factor_mass)(GM_(group) *g)
     g->pass &= found.sound;
     g->null = found.null;
     g->least = found.least;
-    g->augmented = found.null | ~COMPARE(found.least >= GM_(splat)(1e-4));
-    g->refine |= g->augmented | ~COMPARE(found.least >= GM_(splat)(0.1));
+    g->augmented = found.null | ~LE(GM_(splat)(1e-4), found.least);
+    g->refine |= g->augmented | ~LE(GM_(splat)(0.1), found.least);
     g->augmented_any = GM_(any)(g->augmented & g->pass);
     g->refine_any = GM_(any)(g->refine & g->pass);
     g->factor = g->L;
@@ -994,7 +1005,7 @@ GM_(factor_mass)(GM_(group) *g)
     found = GM_(cholesky)(large, n, g->LK, tol, g->LK, g->rootK);
     /* far from the kernels that the general path looks for */
     V floor = GM_(select)(g->null, GM_(splat)(1e-8), GM_(splat)(100.0 * n * GM_EPS));
-    g->pass &= found.sound & ~found.null & COMPARE(found.least >= floor);
+    g->pass &= found.sound & ~found.null & LE(floor, found.least);
     g->least = found.least;
     g->factor = g->LK;
     g->factor_root = g->rootK;
@@ -1031,15 +1042,15 @@ GM_(factor_rows)(GM_(group) *g, double given_rtol)
             sums[j] += GM_(abs)(AT(W, m, i, j));
         }
     }
-    g->pass &= COMPARE(worst >= zero);
+    g->pass &= LE(zero, worst);
     for (int j = 0; j < m; j++) {
         largest = GM_(max)(sums[j] * sums[j] * g->size[j], largest);
     }
     /* ||R^-1||^2 against its bounds */
     double rtol = given_rtol >= 0.0 ? given_rtol : 16.0 * n * GM_EPS;
     double reach = 1e-2 / (rtol > 1e-12 ? rtol : 1e-12);
-    g->pass &= COMPARE(largest <= GM_(splat)(1e12)) &
-               COMPARE(largest <= g->least * GM_(splat)(reach * reach));
+    g->pass &= LE(largest, GM_(splat)(1e12)) &
+               LE(largest, g->least * GM_(splat)(reach * reach));
 }
 
 /* x holds Q'L^-1 f: along the rows put what b asks for, mu from the difference, and
@@ -1121,13 +1132,6 @@ GM_(improve)(GM_(group) *g, const V *f, const V *b, V *x, V *mu)
     }
 }
 
-/* inlined, gcc 12 fails where this mask meets its use on SSE2 */
-STAGE I
-GM_(not_above)(V x, V y)
-{
-    return COMPARE(x <= y);
-}
-
 /* out <- (M x - f) / d = (c + A' mu) / d, by the form that adds up smaller terms */
 STAGE void
 GM_(force)(GM_(group) *g, const V *f, const V *c)
@@ -1144,7 +1148,7 @@ GM_(force)(GM_(group) *g, const V *f, const V *c)
     for (int k = 0; k < m; k++) {
         by_rows += GM_(abs)(g->mu[k]);
     }
-    I rows = GM_(not_above)(by_rows, by_mass);
+    I rows = LE(by_rows, by_mass);
     GM_(add_columns)(m, n, n, g->A, g->mu, out);
     if (GM_(any)(g->pass & ~rows)) {
         GM_(mirror)(g);
@@ -1279,9 +1283,9 @@ GM_(write)(GM_(group) *g, const gm_motion *r, unsigned done)
     }
 }
 
-unsigned
-GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t first,
-          int lanes, const gm_motion *r, void *work)
+STAGE unsigned
+GM_(run)(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t first,
+         int lanes, const gm_motion *r, void *work)
 {
     GM_(group) group = {.n = n, .m = m, .lanes = lanes, .first = first}, *g = &group;
     V zero = GM_(splat)(0.0), finite = zero;
@@ -1303,7 +1307,7 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     for (int k = 0; k < m; k++) {
         finite = FMA(g->mu[k] * g->s[k], zero, finite);
     }
-    g->pass &= COMPARE(finite == zero);
+    g->pass &= EQ(finite, zero);
 
     unsigned done = GM_(lanes)(g->pass) & ((1u << lanes) - 1);
     if (done != 0) {
@@ -1312,11 +1316,30 @@ GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
     return done;
 }
 
+unsigned
+GM_KERNEL(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t first,
+          int lanes, const gm_motion *r, void *work)
+{
+#ifdef GM_SMALL
+#define SIZE(N, M)                                                                      \
+    if (n == N && m == M) {                                                             \
+        return GM_(run)(lp, N, M, p, first, lanes, r, work);                            \
+    }
+    GM_SMALL_SIZES(SIZE)
+#undef SIZE
+    return 0;
+#else
+    return GM_(run)(lp, n, m, p, first, lanes, r, work);
+#endif
+}
+
 #undef STAGE
 #undef V
 #undef I
 #undef AT
-#undef COMPARE
+#undef LT
+#undef LE
+#undef EQ
 #undef LANE
 #undef CHUNK
 #undef BITS

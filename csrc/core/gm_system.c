@@ -83,7 +83,8 @@ poison(const gm_input *v, ptrdiff_t item, int rows, int cols)
     return sum;
 }
 
-/* scale one row of A into out, its length near one; returns its scale or 0 */
+/* scale one row of A into out, its length near one; returns its scale, 0 for a zero row,
+ * NaN when the scale is out of range */
 static double
 scale_row(int n, const gm_input *A, ptrdiff_t item, int k, const double *d,
           double *out)
@@ -119,7 +120,8 @@ scale_row(int n, const gm_input *A, ptrdiff_t item, int k, const double *d,
     for (int j = 0; j < n; j++) {
         out[j] *= last;
     }
-    return first * second * third * last;
+    double scale = first * second * third * last;
+    return isnormal(scale) ? scale : (double)NAN;
 }
 
 gm_status
@@ -216,10 +218,7 @@ gm_system_load(gm_system *s, const gm_problem *p, ptrdiff_t item)
             s->s[k] = 0.0;
         }
         s->b[k] = b * s->s[k];
-        range += s->b[k] * 0.0 + s->unit[k] * 0.0;
-        if (s->unit[k] > 0.0 && !isnormal(s->s[k])) {
-            range = NAN;
-        }
+        range += s->b[k] * 0.0 + s->unit[k] * 0.0 + scale * 0.0;
     }
     return range == 0.0 ? GM_OK : GM_NO_CONVERGENCE;
 }

@@ -71,7 +71,8 @@ test_the_factor_gives_the_matrix_back_and_the_smallest_pivot(void)
         }
         /* textbook bound: (n + 1) eps |L| |L'|, whose entries are below the trace */
         CHECK_BELOW(factor_gap(n, n, L, NULL, A), (n + 1) * EPS * trace(n, A));
-        CHECK(n == 0 ? pivot == INFINITY : fabs(pivot - smallest) <= 4 * EPS * smallest);
+        CHECK(n == 0 ? pivot == INFINITY
+                     : fabs(pivot - smallest) <= 4 * EPS * smallest);
         free(A);
         free_guarded(L);
     }

@@ -118,7 +118,7 @@ count_one(const gm_lapack *lp, int n, int m, const gm_problem *p, ptrdiff_t firs
 static void
 test_groups_fill_the_register_and_the_last_one_takes_what_is_left(void)
 {
-    gm_cpu cpu = {"counting", 4, count_many, count_one};
+    gm_cpu cpu = {"counting", 4, count_many, count_many, count_one};
     unsigned done;
     int from = GM_LAPACK_MIN;
 
@@ -126,7 +126,8 @@ test_groups_fill_the_register_and_the_last_one_takes_what_is_left(void)
         check_note("%ld left", (long)left);
         int lanes = left < 4 ? (int)left : 4;
         seen_one = 0;
-        CHECK(gm_lanes_solve(&cpu, NULL, 6, 3, NULL, 7, left, NULL, NULL, &done) == lanes);
+        CHECK(lanes ==
+              gm_lanes_solve(&cpu, NULL, 6, 3, NULL, 7, left, NULL, NULL, &done));
         CHECK(seen_lanes == lanes && seen_first == 7);
         CHECK(done == (left == 1 ? 1u : 5u) && seen_one == (left == 1));
     }
@@ -147,7 +148,8 @@ test_the_zwang_of_one_lane_is_that_of_the_system(void)
             size_t N = (size_t)n, L = (size_t)lanes;
             systems s = systems_new(n, 1, 1, 0);
             double *M = doubles(N * N * L), *Q = doubles(N * L), *F = doubles(N * L);
-            double *inner = doubles((N - 1) * (N - 1)), *z = doubles(N), *f = doubles(N);
+            double *inner = doubles((N - 1) * (N - 1));
+            double *z = doubles(N), *f = doubles(N);
             void *work = exact_bytes(gm_system_size(n, 0) * sizeof(double));
 
             check_note("n = %d, %d lanes", n, lanes);

@@ -6,9 +6,9 @@
 #include "problems.h"
 
 /* runs the rest of its scope for every level that runs here */
-#define FOR_EACH_LEVEL(cpu)                                                             \
-    for (int level_ = 0; gm_cpu_list(level_) != NULL; level_++)                         \
-        for (const gm_cpu *cpu = gm_cpu_level(gm_cpu_list(level_)); cpu != NULL;        \
+#define FOR_EACH_LEVEL(cpu)                                                            \
+    for (int level_ = 0; gm_cpu_list(level_) != NULL; level_++)                        \
+        for (const gm_cpu *cpu = gm_cpu_level(gm_cpu_list(level_)); cpu != NULL;       \
              cpu = NULL)
 
 enum { MOST = 17 };
@@ -183,7 +183,8 @@ test_one_bad_system_in_any_place_never_changes_its_neighbours(void)
                     for (int at = 0; at < count; at++) {
                         record r;
                         for (int i = 0; i < count; i++) {
-                            systems_copy(i == at ? &bad : &s, i == at ? 0 : i, &mixed, i);
+                            const systems *from = i == at ? &bad : &s;
+                            systems_copy(from, i == at ? 0 : i, &mixed, i);
                         }
                         gm_problem p = plain_problem(&mixed);
                         check_note("%s, kind %d, n = %d, m = %d, place %d of %d",
@@ -191,7 +192,8 @@ test_one_bad_system_in_any_place_never_changes_its_neighbours(void)
                         record_open(&r, n, m, count, ALL_FIELDS, PLAIN);
                         run(cpu, &p, &r, count);
                         for (int i = 0; i < count; i++) {
-                            CHECK(record_same(&r, i, i == at ? bad_alone : &alone[i], 0));
+                            const record *want = i == at ? bad_alone : &alone[i];
+                            CHECK(record_same(&r, i, want, 0));
                         }
                         CHECK(record_clean(&r, count));
                         record_close(&r);
@@ -254,7 +256,8 @@ test_powers_of_two_in_the_units_change_neither_rank_nor_digits(void)
                       ldexp(number_at(x, K_PART, 0, i), p[i]));
             }
             for (int k = 0; k < m && exact; k++) {
-                CHECK(number_at(y, TOTAL, 0, k) == ldexp(number_at(x, TOTAL, 0, k), -q[k]));
+                CHECK(number_at(y, TOTAL, 0, k) ==
+                      ldexp(number_at(x, TOTAL, 0, k), -q[k]));
             }
             free_singles(x, 1);
             free_singles(y, 1);
@@ -490,6 +493,47 @@ test_singular_masses_pass_when_the_rows_hold_them_at_1e8(void)
 }
 
 static void
+test_a_zero_pivot_is_believed_behind_pivots_of_1e4_only(void)
+{
+    FOR_EACH_LEVEL(cpu)
+    {
+        for (int side = 0; side < 2; side++) {
+            systems s = plain_gate_system(3, 1);
+            double pivot = 1e-4 * (side ? 1.0 + 1e-9 : 1.0 - 1e-9);
+            check_note("%s, side %d", gm_cpu_name(cpu), side);
+            s.M[1] = s.M[3] = sqrt(1.0 - pivot);
+            s.M[8] = 0.0;
+            s.A[0] = s.A[2] = 1.0;
+            CHECK(passes(cpu, &s, NAN, 1e7 * EPS) == side); /* cond 1e4 */
+            systems_free(&s);
+        }
+    }
+}
+
+static void
+test_a_zero_pivot_with_a_column_is_indefinite(void)
+{
+    /* a coordinate without mass that is coupled all the same; a pivot of zero with 0.1
+     * below it: the determinant is -0.01 */
+    double coupled[] = {0.0, 0.1, 0.0, 0.1, 1.0, 0.0, 0.0, 0.0, 1.0};
+    double saddle[] = {1.0, 1.0, 0.0, 1.0, 1.0, 0.1, 0.0, 0.1, 1.0};
+    FOR_EACH_LEVEL(cpu)
+    {
+        for (int t = 0; t < 2; t++) {
+            systems s = plain_gate_system(3, 1);
+            check_note("%s, %s", gm_cpu_name(cpu), t ? "saddle" : "coupled");
+            memcpy(s.M, t ? saddle : coupled, sizeof saddle);
+            s.A[0] = s.A[1] = s.A[2] = 1.0;
+            CHECK(passes(cpu, &s, NAN, 0.0) == 0);
+            record *alone = singles(cpu, &s, 1, NAN);
+            CHECK(status_at(alone, 0) == GM_INDEFINITE);
+            free_singles(alone, 1);
+            systems_free(&s);
+        }
+    }
+}
+
+static void
 test_asymmetry_is_left_to_the_general_path_before_it_counts(void)
 {
     /* the sum of the squares, 1e-21: 3.16e-11 for one pair of masses of one */
@@ -619,6 +663,8 @@ main(void)
     test_pivots_at_the_thresholds_are_right_on_both_sides_and_in_mixed_groups();
     test_a_spread_of_masses_of_a_hundred_is_right_on_both_sides();
     test_singular_masses_pass_when_the_rows_hold_them_at_1e8();
+    test_a_zero_pivot_is_believed_behind_pivots_of_1e4_only();
+    test_a_zero_pivot_with_a_column_is_indefinite();
     test_asymmetry_is_left_to_the_general_path_before_it_counts();
     test_numbers_far_out_are_left_to_the_general_path();
     test_rows_near_their_row_scale_are_left_to_the_general_path();

@@ -25,10 +25,10 @@ load(const char *library, const char *prefix, const char *suffix)
         say("%s\n", dlerror());
         return 0;
     }
-#define FETCH(routine, args)                                                            \
-    (void)snprintf(name, sizeof name, "%s" #routine "%s", prefix, suffix);              \
-    found = dlsym(handle, name);                                                        \
-    complete = complete && found != NULL;                                               \
+#define FETCH(routine, args)                                                           \
+    (void)snprintf(name, sizeof name, "%s" #routine "%s", prefix, suffix);             \
+    found = dlsym(handle, name);                                                       \
+    complete = complete && found != NULL;                                              \
     memcpy(&lapack.routine, &found, sizeof found);
     GM_LAPACK_ROUTINES(FETCH)
     GM_BLAS_ROUTINES(FETCH)
@@ -249,10 +249,11 @@ test_pivoted_rows_by_lapack_have_the_rank_and_the_span_of_the_loops(void)
             CHECK(rank == (m > 1 && m <= n ? m - 1 : most));
             CHECK_BELOW(rows_gap(n, m, rank, Y, own, other, s.A), 8.0 * n * EPS * 10.0);
             if (rank == most) {
-                CHECK_BELOW(rows_gap(n, m, rank, X, tau, perm, s.A), 8.0 * n * EPS * 10.0);
+                CHECK_BELOW(rows_gap(n, m, rank, X, tau, perm, s.A),
+                            8.0 * n * EPS * 10.0);
             } else {
-                /* LAPACK goes on past the rank: rows beyond it keep the components
-                 * along the accepted ones in front, and nothing above rounding behind */
+                /* LAPACK goes on past the rank: rows beyond it keep their components
+                 * along the accepted ones in front, and only rounding behind */
                 for (int j = 0; j < rank; j++) {
                     CHECK(fabs(AT(X, n, j, j)) > 1e-12);
                 }
@@ -298,11 +299,35 @@ test_pivoted_rows_by_lapack_have_the_rank_and_the_span_of_the_loops(void)
 }
 
 static void
+test_the_rank_by_lapack_changes_at_rtol(void)
+{
+    int n = GM_LAPACK_MIN;
+    double rtol = 1e-9;
+    for (int side = 0; side < 2; side++) {
+        size_t N = (size_t)n;
+        double *B = doubles(2 * N), tau[2], *work = doubles(64 * (N + 2));
+        double sine = rtol * (side ? 1.0 + 1e-6 : 1.0 - 1e-6);
+        int perm[2];
+        check_note("side %d", side);
+        gm_zero(2 * N, B);
+        AT(B, n, 0, 3) = 0.5;
+        AT(B, n, 0, n - 1) = sine;
+        AT(B, n, 1, 3) = 1.0;
+        /* LAPACK's own rounding is eps of the rows, 2e-7 of rtol */
+        CHECK(gm_orth_rows(&lapack, n, 2, B, rtol, perm, tau, work) == 1 + side);
+        CHECK(perm[0] == 1 && perm[1] == 0);
+        free(B);
+        free(work);
+    }
+}
+
+static void
 test_products_by_lapack_are_those_of_the_loops(void)
 {
     int from = GM_LAPACK_MIN;
-    int shapes[][3] = {{from - 1, 5, from - 1}, {from, 5, 7}, {3, 4, from}, {120, 97, 33},
-                       {from, 1, 1}, {from, 0, 5}, {0, 5, from}, {from, 4, 0}};
+    int shapes[][3] = {{from - 1, 5, from - 1}, {from, 5, 7}, {3, 4, from},
+                       {120, 97, 33}, {from, 1, 1}, {from, 0, 5}, {0, 5, from},
+                       {from, 4, 0}};
     for (int t = 0; t < LENGTH(shapes); t++) {
         int p = shapes[t][0], q = shapes[t][1], k = shapes[t][2];
         size_t size = (size_t)p * (size_t)q;
@@ -529,7 +554,8 @@ test_more_rows_than_coordinates_work_by_lapack(void)
     int n = GM_LAPACK_MIN, m = n + 5;
     systems s = some_system(ROUND, n, m, 0);
     check_note("n = %d, m = %d", n, m);
-    record one = solved(&s, &lapack, ALL_FIELDS, 0), two = solved(&s, NULL, ALL_FIELDS, 0);
+    record one = solved(&s, &lapack, ALL_FIELDS, 0);
+    record two = solved(&s, NULL, ALL_FIELDS, 0);
     double *x = doubles((size_t)n);
     for (int i = 0; i < n; i++) {
         x[i] = number_at(&two, QDD, 0, i);
@@ -544,7 +570,7 @@ test_more_rows_than_coordinates_work_by_lapack(void)
 }
 
 /* Solve M = I but for one coupling and one mass, on the fast path; what it calls shows
- * what it decides: dsyrk builds M + A'A of a weak M, dgemv the residuals of refinement. */
+ * what it decides: dsyrk builds M + A'A of a weak M, dgemv residuals for refinement. */
 static void
 check_decisions(double pivot, double mass, int augmented, int refined)
 {
@@ -625,7 +651,8 @@ test_an_empty_table_means_the_own_loops(void)
     systems s = some_system(SPREAD, GM_LAPACK_MIN, 4, 1);
     memset(&empty, 0, sizeof empty);
     check_note("empty table");
-    record one = solved(&s, &empty, ALL_FIELDS, 0), two = solved(&s, NULL, ALL_FIELDS, 0);
+    record one = solved(&s, &empty, ALL_FIELDS, 0);
+    record two = solved(&s, NULL, ALL_FIELDS, 0);
     CHECK(record_same(&one, 0, &two, 0));
     record_close(&one);
     record_close(&two);
@@ -654,8 +681,10 @@ test_the_other_functions_by_lapack_are_those_of_the_loops(void)
         for (int v = 0; v < 4; v++) {
             x[own][v] = guarded(length[v]);
         }
-        gm_output M_A = {(char *)x[own][0], 0, d * n, d}, Q_b = {(char *)x[own][1], 0, d, 0};
-        gm_output dQ = {(char *)x[own][2], 0, d * n, d}, db = {(char *)x[own][3], 0, d * m, d};
+        gm_output M_A = {(char *)x[own][0], 0, d * n, d};
+        gm_output Q_b = {(char *)x[own][1], 0, d, 0};
+        gm_output dQ = {(char *)x[own][2], 0, d * n, d};
+        gm_output db = {(char *)x[own][3], 0, d * m, d};
         gm_output rows = {mask[own], 0, 1, 0}, zwang = {(char *)&z[own], 0, 0, 0};
         gm_output function = {(char *)&f[own], 0, 0, 0};
         gm_augment(lp, n, m, 1, &p, a, M_A, Q_b, ok, work);
@@ -699,6 +728,7 @@ main(int argc, char **argv)
     }
     test_cholesky_by_lapack_is_that_of_the_loops();
     test_pivoted_rows_by_lapack_have_the_rank_and_the_span_of_the_loops();
+    test_the_rank_by_lapack_changes_at_rtol();
     test_products_by_lapack_are_those_of_the_loops();
     test_the_steps_of_a_large_system_do_what_their_headers_say();
     test_systems_by_lapack_are_those_of_the_loops_and_right();

@@ -21,7 +21,8 @@ rows_of_rank(int n, int m, int rank)
     double *B = doubles((size_t)(n * m));
     for (int k = 0; k < m; k++) {
         for (int j = 0; j < n; j++) {
-            AT(B, n, k, j) = k < rank ? (j == k ? 1.0 : 0.0) + 0.3 * uniform() / n : 0.0;
+            double near = (j == k ? 1.0 : 0.0) + 0.3 * uniform() / n;
+            AT(B, n, k, j) = k < rank ? near : 0.0;
         }
         for (int l = 0; k >= rank && l < rank; l++) {
             gm_axpy(n, uniform(), &AT(B, n, l, 0), &AT(B, n, k, 0));
@@ -283,7 +284,8 @@ test_sums_agree_with_plain_loops(void)
 {
     for (int t = 0; t < LENGTH(sizes); t++) {
         int n = sizes[t];
-        double *x = doubles((size_t)n), *y = guarded((size_t)n), *z = doubles((size_t)n);
+        double *x = doubles((size_t)n), *z = doubles((size_t)n);
+        double *y = guarded((size_t)n);
         long double dot = 0.0L, square = 0.0L;
         double a = uniform();
 
