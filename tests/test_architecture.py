@@ -17,12 +17,20 @@ LAYERS = {
     "errors": 0,
     "results": 0,
     "_kernel": 1,
+    "digits": 1,
     "inputs": 1,
+    "verdicts": 1,
     "diagnosis": 2,
     "kernel": 3,
     "ufuncs": 3,
-    "__main__": 7,
-    "__init__": 8,
+    "virtual": 4,
+    "formulations": 5,
+    "residuals": 5,
+    "report": 6,
+    "check": 7,
+    "principles": 7,
+    "__main__": 9,
+    "__init__": 10,
 }
 MODULES = sorted(PACKAGE.glob("*.py"))
 

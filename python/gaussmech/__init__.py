@@ -4,6 +4,9 @@ Sign convention, everywhere: M q̈ = Q + Q_c, A q̈ = b, Q_c = Q_ideal + K,
 Q_ideal = Aᵀ multipliers.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._kernel import build_info
 from .errors import (
     GaussmechError,
@@ -25,6 +28,10 @@ from .kernel import (
 )
 from .results import Motion, Status
 
+if TYPE_CHECKING:
+    from . import formulations, principles
+    from .check import cross_check
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -38,11 +45,34 @@ __all__ = [
     "augment",
     "build_info",
     "constraint_force",
+    "cross_check",
+    "formulations",
     "free_acceleration",
     "gauss_function",
     "independent_rows",
     "nonideal_force",
+    "principles",
     "sensitivity",
     "solve",
     "zwang",
 ]
+
+# imported when first asked for, so that `import gaussmech` stays quick: name -> module
+_LATER = {
+    "cross_check": "check",
+    "formulations": "formulations",
+    "principles": "principles",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f".{_LATER[name]}", __name__)
+    value = module if name == _LATER[name] else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -9,16 +9,23 @@ from numpy.typing import NDArray
 
 from .results import Labels
 
-__all__ = ["as_float", "batch_shape", "check_names", "check_shapes"]
+__all__ = ["as_float", "as_problem", "as_rows", "batch_shape", "check_names", "check_shapes"]
 
-# core dimensions of every operand, as letters
+Float = NDArray[np.float64]
+
+# core dimensions of every operand, as letters; the first to use a letter sets its size
 CORE = {
     "M": ("n", "n"),
-    "Q": ("n",),
     "A": ("m", "n"),
-    "b": ("m",),
-    "C": ("n",),
+    "Q": ("n",),
     "qdd": ("n",),
+    "qd": ("n",),
+    "direction": ("n",),
+    "Q_c": ("n",),
+    "dq": ("n",),
+    "b": ("m",),
+    "multipliers": ("m",),
+    "C": ("n",),
     "row_scale": ("m",),
     "alpha": (),
     "rtol": (),
@@ -69,13 +76,41 @@ def as_float(name: str, value: object) -> NDArray[np.float64]:
     return np.require(array, np.float64, ["A"]).view(np.ndarray)
 
 
+def as_rows(A: object, M: Float) -> Float:
+    """A as an array; an empty list is a matrix without rows."""
+    rows = as_float("A", A)
+    if rows.shape == (0,) and M.ndim >= 2:
+        rows = rows.reshape(0, M.shape[-1])
+    return rows
+
+
+def as_problem(
+    M: object, Q: object, A: object, b: object, C: object | None = None, **more: object
+) -> dict[str, Float | None]:
+    """Return the operands of a problem as float64 arrays that fit together, by name.
+
+    `more` are further operands named as in `CORE`; those that are None stay None.
+    """
+    mass = as_float("M", M)
+    arrays: dict[str, Float | None] = {
+        "M": mass,
+        "Q": as_float("Q", Q),
+        "A": as_rows(A, mass),
+        "b": as_float("b", b),
+    }
+    for name, value in {"C": C, **more}.items():
+        arrays[name] = None if value is None else as_float(name, value)
+    check_shapes(arrays)
+    return arrays
+
+
 def check_shapes(arrays: Mapping[str, NDArray[np.float64] | None]) -> tuple[int, int]:
     """Check core shapes and broadcasting of operands named as in `CORE`; return (n, m)."""
     given = {name: a for name, a in arrays.items() if a is not None}
     sizes: dict[str, tuple[int, str]] = {}
 
-    for name in ("M", "A", "Q", "qdd", "b", "C", "row_scale"):
-        if name in given:
+    for name, letters in CORE.items():
+        if letters and name in given:
             _check_core(name, given[name], sizes)
     try:
         np.broadcast_shapes(*(_batch(name, a) for name, a in given.items()))

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _kernel
 from .diagnosis import Arrays, fault
-from .inputs import as_float, batch_shape, check_names, check_shapes
+from .inputs import as_float, as_problem, as_rows, batch_shape, check_names, check_shapes
 from .results import Motion, Status
 
 __all__ = [
@@ -322,7 +322,7 @@ def nonideal_force(
     >>> gm.nonideal_force([[2, 1], [1, 3]], [[1, 1]], [2, -1])
     array([ 1., -2.])
     """
-    M, A, C = as_float("M", M), _as_rows(A, M), as_float("C", C)
+    M, A, C = as_float("M", M), as_rows(A, M), as_float("C", C)
     n, m = check_shapes({"M": M, "A": A, "C": C})
     K: Float = _run(
         M, np.zeros(n), A, np.zeros(m), C, row_scale, rtol, 1e-9, 0.0, "raise", "minimum_norm",
@@ -381,7 +381,7 @@ def augment(
     arrays: Arrays = {
         "M": M,
         "Q": as_float("Q", Q),
-        "A": _as_rows(A, M),
+        "A": as_rows(A, M),
         "b": as_float("b", b),
         "alpha": as_float("alpha", alpha),
     }
@@ -536,7 +536,7 @@ def independent_rows(
     np.int64(2)
     """
     mass = None if M is None else as_float("M", M)
-    rows = as_float("A", A) if mass is None else _as_rows(A, mass)
+    rows = as_float("A", A) if mass is None else as_rows(A, mass)
     n, _ = check_shapes({"A": rows} if mass is None else {"M": mass, "A": rows})
     arrays: Arrays = {"A": rows, "M": np.eye(n) if mass is None else mass}
     mask, status = _kernel.independent_rows(*arrays.values(), _tolerance(rtol))
@@ -586,7 +586,7 @@ def sensitivity(
      [0.]]
     """
     mass = as_float("M", M)
-    rows = _as_rows(A, mass)
+    rows = as_rows(A, mass)
     _, m = check_shapes({"M": mass, "A": rows})
     scale = np.zeros(m) if row_scale is None else as_float("row_scale", row_scale)
     arrays: Arrays = {"M": mass, "A": rows, "row_scale": scale}
@@ -635,25 +635,8 @@ def _run(
     return raw
 
 
-def _as_rows(A: object, M: Float) -> Float:
-    """A as an array; an empty list is a matrix without rows."""
-    rows = as_float("A", A)
-    if rows.shape == (0,) and M.ndim >= 2:
-        rows = rows.reshape(0, M.shape[-1])
-    return rows
-
-
 def _convert(M: Any, Q: Any, A: Any, b: Any, C: Any, row_scale: Any) -> tuple[Any, ...]:
-    M = as_float("M", M)
-    arrays = {
-        "M": M,
-        "Q": as_float("Q", Q),
-        "A": _as_rows(A, M),
-        "b": as_float("b", b),
-        "C": None if C is None else as_float("C", C),
-        "row_scale": None if row_scale is None else as_float("row_scale", row_scale),
-    }
-    check_shapes(arrays)
+    arrays = as_problem(M, Q, A, b, C, row_scale=row_scale)
     if len(batch_shape(arrays)) > 30:
         raise ValueError(f"{len(batch_shape(arrays))} batch dimensions; at most 30 are possible")
     return tuple(arrays.values())
