@@ -25,10 +25,10 @@ class Moved:
 
 @dataclass(slots=True)
 class Scales:
-    """Sizes that turn the numbers of one system into numbers without units.
+    """Sizes that free the numbers of systems from their units.
 
-    A coordinate has the scale 1/√M_ii (of an acceleration; forces have its inverse), one
-    without mass the scale 1; a row has its length in these coordinates.
+    Divided by `coordinates` (..., n) an acceleration is one in coordinates of unit mass; forces
+    are multiplied. `rows` (..., m) are the lengths of the rows of A in these coordinates.
     """
 
     coordinates: Float
@@ -36,11 +36,28 @@ class Scales:
 
 
 def scales(M: Float, A: Float) -> Scales:
-    """Return the scales of one system."""
-    masses = np.diag(M)
-    d = 1.0 / np.sqrt(np.where(masses > 0, masses, 1.0))
-    lengths = np.linalg.norm(A * d, axis=1)
+    """Return the scales of systems: 1/√M_ii, rounded to powers of two.
+
+    A coordinate without mass takes its scale from the constraints that tie it to the others.
+    """
+    masses = np.diagonal(M, axis1=-2, axis2=-1)
+    heavy = masses > 0
+    d = _power_of_two(1.0 / np.sqrt(np.where(heavy, masses, 1.0)))
+    if not heavy.all():
+        size = np.abs(A)
+        known = (size * np.where(heavy, d, 0.0)[..., None, :]).max(axis=-1, initial=0.0)
+        known = np.where(known > 0, known, size.max(axis=-1, initial=0.0))
+        pull = size / np.where(known > 0, known, 1.0)[..., None]
+        pull = pull.max(axis=-2, initial=0.0)
+        d, heavy, pull = np.broadcast_arrays(d, heavy, pull)
+        d = np.where(heavy | (pull == 0), d, _power_of_two(1.0 / np.where(pull > 0, pull, 1.0)))
+    lengths = np.linalg.norm(A * d[..., None, :], axis=-1)
     return Scales(d, np.where(lengths > 0, lengths, 1.0))
+
+
+def _power_of_two(x: Float) -> Float:
+    power: Float = np.exp2(np.rint(np.log2(x)))
+    return power
 
 
 def one_ulp(M: Float, Q: Float, A: Float, b: Float, C: Float | None, independent: Any) -> Moved:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .digits import scales
 from .errors import GaussmechError
-from .inputs import as_problem, batch_shape
+from .inputs import as_problem, batch_shape, check_finite
 from .virtual import stands_for
 
 __all__ = [
@@ -94,9 +94,7 @@ def _route(title: str, equation: str) -> Callable[[Formula], Route]:
             rtol: float | None = None,
         ) -> Answer:
             arrays = with_zero_C(as_problem(M, Q, A, b, C))
-            for key, value in arrays.items():
-                if not np.isfinite(value).all():
-                    raise ValueError(f"{key} has entries that are nan or inf; expected numbers")
+            check_finite(arrays)
             batch = batch_shape(arrays)
             items = systems(arrays, batch)
             answers = []

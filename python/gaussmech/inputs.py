@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from .results import Labels
 
-__all__ = ["as_float", "as_problem", "as_rows", "batch_shape", "check_names", "check_shapes"]
+__all__ = [
+    "as_float",
+    "as_problem",
+    "as_rows",
+    "batch_shape",
+    "check_finite",
+    "check_names",
+    "check_shapes",
+]
 
 Float = NDArray[np.float64]
 
@@ -163,6 +171,18 @@ def _check_core(name: str, array: NDArray[np.float64], sizes: dict[str, tuple[in
                 advice = ": one row per constraint, pass A.T"
             raise fail(advice)
         sizes.setdefault(letter, (size, name))
+
+
+def check_finite(arrays: Mapping[str, NDArray[np.float64] | None]) -> None:
+    """Refuse operands with entries that are nan or inf."""
+    for name, array in arrays.items():
+        if array is not None and not np.isfinite(array).all():
+            bad = np.argwhere(~np.isfinite(array))
+            place = [int(i) for i in bad[0]]
+            more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+            raise ValueError(
+                f"{name}{place} is {array[tuple(bad[0])]}{more}; expected finite numbers"
+            )
 
 
 def check_names(names: Mapping[str, Sequence[str]] | None, n: int, m: int) -> tuple[Labels, Labels]:

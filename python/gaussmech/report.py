@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .digits import EPS, one_ulp
+from .digits import EPS, one_ulp, scales
 from .inputs import as_problem, check_names
 from .kernel import independent_rows, solve
 from .residuals import (
@@ -25,7 +25,7 @@ from .residuals import (
 )
 from .results import Labels, listed
 from .verdicts import Report, ReportRow
-from .virtual import coordinate_scales, independent_basis, sampled, times, virtual_displacements
+from .virtual import independent_basis, sampled, times, virtual_displacements
 
 __all__ = ["report"]
 
@@ -121,17 +121,26 @@ def _judge(
 ) -> tuple[bool, tuple[ReportRow, ...], str, Any]:
     M, Q, A, b, C = problem
     row_names, coordinate_names = labels
-    given = np.zeros(x.shape[-1]) if C is None else C
-    best = expected.qdd
 
-    # what q̈ may be off by, entry by entry
-    d = coordinate_scales(M)
-    moved = _moved(M, Q, A, b, given, best, rtol)
-    largest = np.abs(best / d).max(axis=-1, keepdims=True, initial=0.0)
-    off = accuracy * largest * d + 30 * moved
-    by_rows, by_mass = times(np.abs(A), off), times(np.abs(M), off)
-    by_mass = by_mass + 30 * EPS * (np.abs(Q) + np.abs(given))
-    by_rows = by_rows + 30 * EPS * np.abs(b)
+    # Everything is judged in coordinates of unit mass, so that units do not matter; the scales
+    # are powers of two and cost no digit.
+    d = scales(M, A).coordinates
+    M, A, Q = M * d[..., :, None] * d[..., None, :], A * d[..., None, :], Q * d
+    C = None if C is None else C * d
+    x, best = x / d, expected.qdd / d
+    given = np.zeros(x.shape[-1]) if C is None else C
+    problem = M, Q, A, b, C
+
+    # what q̈ may be off by, entry by entry: its claimed accuracy, the effect of the data's last
+    # digit, and the rounding of the largest terms, which a good method may bring into all entries
+    heavy = np.diagonal(M, axis1=-2, axis2=-1) > 0
+    loads = np.where(heavy, np.abs(Q) + np.abs(given), 0.0).max(axis=-1, initial=0.0)
+    targets = (np.abs(b) / scales(M, A).rows).max(axis=-1, initial=0.0)
+    largest = np.abs(best).max(axis=-1, keepdims=True, initial=0.0)
+    off = accuracy * largest + 30 * _moved(M, Q, A, b, given, best, rtol)
+    off = off + 30 * EPS * np.maximum(loads, targets)[..., None]
+    by_rows = times(np.abs(A), off) + 30 * EPS * np.abs(b)
+    by_mass = times(np.abs(M), off) + 30 * EPS * (np.abs(Q) + np.abs(given))
 
     N = virtual_displacements(A, rtol=rtol)
     T = independent_basis(A, rtol)
@@ -160,14 +169,14 @@ def _judge(
          "Z(y) − Z(q̈) = ‖y − q̈‖²" + ("" if C is None else " + 2(y − q̈)·C"), gauss, allowed,
          "an admissible acceleration has less Zwang" if C is None else ""),
         ("Lagrange, first kind (multipliers)", lagrange_first_kind_residual,
-         f"M q̈ − Q{plus_C} = Aᵀλ", lagrange_first_kind_residual(*problem, **state),
-         2 * times(np.abs(N), work) + 4 * EPS * x.shape[-1] * by_mass,
+         f"M q̈ − Q{plus_C} = Aᵀλ", lagrange_first_kind_residual(*problem, **state) / d,
+         (2 * times(np.abs(N), work) + 4 * EPS * x.shape[-1] * by_mass) / d,
          "no multipliers give this force"),
         ("Gibbs–Appell (independent coordinates)", gibbs_appell_residual,
          "∂S/∂q̈ᵢ = Πᵢ", gibbs_appell_residual(*problem, **state),
          times(np.abs(T).swapaxes(-1, -2), by_mass), ""),
         ("Udwadia–Kalaba (explicit constraint force)", solve,
-         "M q̈ = Q + Q_c", times(M, x - best), by_mass, ""),
+         "M q̈ = Q + Q_c", times(M, x - best) / d, by_mass / d, ""),
     ]  # fmt: skip
     made = []
     for title, function, statement, residual, tolerance, remark in lines:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .inputs import as_float, as_problem, batch_shape, check_shapes
+from .inputs import as_float, as_problem, batch_shape, check_finite, check_shapes
 from .kernel import gauss_function, solve, zwang
 from .virtual import (
     chosen_rows,
@@ -46,6 +46,7 @@ def motion_arrays(
     """The problem with zeros for a C that is not given, and q̈ with the full batch shape."""
     arrays = as_problem(M, Q, A, b, C, qdd=qdd)
     given = {name: array for name, array in arrays.items() if array is not None}
+    check_finite(given)
     n = given["M"].shape[-1]
     given.setdefault("C", np.zeros(n))
     given["qdd"] = np.broadcast_to(given["qdd"], (*batch_shape(arrays), n))
@@ -333,6 +334,7 @@ def zwang_variation(
     [104. 100. 104.]
     """
     arrays = as_problem(M, Q, A, b, C, direction=direction)
+    check_finite(arrays)
     delta = arrays.pop("direction")
     motion = solve(**arrays, rtol=rtol, outputs=("qdd",))  # type: ignore[arg-type]
     mass, force, rows = arrays["M"], arrays["Q"], arrays["A"]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .digits import EPS
+from .digits import EPS, scales
 from .errors import GaussmechError
 from .inputs import as_float, check_shapes
 from .kernel import independent_rows
@@ -79,27 +79,39 @@ def virtual_displacements(
     mass = None if M is None else as_float("M", M)
     rows = as_float("A", A)
     check_shapes({"A": rows} if mass is None else {"M": mass, "A": rows})
-    chosen = chosen_rows(rows, mass, rtol)
-    r = chosen.shape[-2]
-    n = rows.shape[-1]
-    if r:
-        N = np.linalg.qr(chosen.swapaxes(-1, -2), mode="complete")[0][..., r:]
+    if mass is None:
+        N = _null_space(chosen_rows(rows, None, rtol))
     else:
-        N = np.broadcast_to(np.eye(n), (*chosen.shape[:-2], n, n))
-    if mass is not None:
+        N = scaled_basis(mass, rows, rtol)
         H = N.swapaxes(-1, -2) @ mass @ N
-        if n > r and np.any(np.linalg.eigvalsh(H)[..., 0] <= 64 * n * EPS * _largest(mass)):
+        if H.size and np.any(np.linalg.eigvalsh(H)[..., 0] <= 64 * N.shape[-2] * EPS):
             raise GaussmechError(
                 "some virtual displacement has no mass, so there is no basis that is orthonormal "
                 "in the metric of M; leave M out for the Euclidean one"
             )
         L = np.linalg.cholesky(H)
-        N = np.linalg.solve(L, np.broadcast_to(N.swapaxes(-1, -2), (*L.shape[:-1], n)))
-        N = N.swapaxes(-1, -2)
+        across = np.broadcast_to(N.swapaxes(-1, -2), (*L.shape[:-1], N.shape[-2]))
+        N = np.linalg.solve(L, across).swapaxes(-1, -2)
     if N.size:
         largest = np.take_along_axis(N, np.abs(N).argmax(axis=-2)[..., None, :], axis=-2)
         N = N * np.where(largest < 0, -1.0, 1.0)
     return N + 0.0
+
+
+def scaled_basis(M: Float, A: Float, rtol: float | None) -> Float:
+    """Virtual displacements that are orthonormal in coordinates of unit mass (see `scales`)."""
+    d = scales(M, A).coordinates
+    M = M * d[..., :, None] * d[..., None, :]
+    return d[..., :, None] * _null_space(chosen_rows(A * d[..., None, :], M, rtol))
+
+
+def _null_space(chosen: Float) -> Float:
+    """Orthonormal columns that the given independent rows leave free."""
+    r, n = chosen.shape[-2:]
+    if not r:
+        return np.broadcast_to(np.eye(n), (*chosen.shape[:-2], n, n))
+    basis: Float = np.linalg.qr(chosen.swapaxes(-1, -2), mode="complete")[0][..., r:]
+    return basis
 
 
 @stands_for(r"A = (A_d\ A_i),\quad \delta q_d = -A_d^{-1} A_i\,\delta q_i")
@@ -220,8 +232,8 @@ def sampled(
     seed: int | np.random.Generator = 0,
     rtol: float | None = None,
 ) -> Float:
-    N = virtual_displacements(A, rtol=rtol)
-    d = coordinate_scales(M)
+    N = scaled_basis(M, A, rtol)
+    d = scales(M, A).coordinates
     batch = np.broadcast_shapes(N.shape[:-2], d.shape[:-1], qdd.shape[:-1])
     z = np.random.default_rng(seed).standard_normal((count, *batch, N.shape[-1]))
     step = times(N, z)
@@ -304,16 +316,6 @@ def chosen_rows(A: Float, M: Float | None, rtol: float | None) -> Float:
     rows = np.take_along_axis(np.broadcast_to(A, (*batch, *A.shape[-2:])), order, axis=-2)
     chosen: Float = rows / np.linalg.norm(rows, axis=-1, keepdims=True) if rows.size else rows
     return chosen
-
-
-def coordinate_scales(M: Float) -> Float:
-    masses = np.diagonal(M, axis1=-2, axis2=-1)
-    scale: Float = 1.0 / np.sqrt(np.where(masses > 0, masses, 1.0))
-    return scale
-
-
-def _largest(M: Float) -> Any:
-    return np.abs(np.diagonal(M, axis1=-2, axis2=-1)).max(axis=-1, initial=0.0)
 
 
 def times(X: Float, x: Float) -> Float:
