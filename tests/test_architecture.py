@@ -29,6 +29,7 @@ LAYERS = {
     "report": 6,
     "check": 7,
     "principles": 7,
+    "plot": 8,
     "__main__": 9,
     "__init__": 10,
 }

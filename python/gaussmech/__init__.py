@@ -29,7 +29,7 @@ from .kernel import (
 from .results import Motion, Status
 
 if TYPE_CHECKING:
-    from . import formulations, principles
+    from . import formulations, plot, principles
     from .check import cross_check
 
 __version__ = "0.1.0"
@@ -51,6 +51,7 @@ __all__ = [
     "gauss_function",
     "independent_rows",
     "nonideal_force",
+    "plot",
     "principles",
     "sensitivity",
     "solve",
@@ -61,6 +62,7 @@ __all__ = [
 _LATER = {
     "cross_check": "check",
     "formulations": "formulations",
+    "plot": "plot",
     "principles": "principles",
 }
 

@@ -10,7 +10,7 @@ from unicodedata import combining
 import numpy as np
 from numpy.typing import NDArray
 
-from .results import Motion, number
+from .results import Motion
 
 __all__ = ["CrossCheck", "CrossCheckRow", "Report", "ReportRow"]
 
@@ -210,7 +210,7 @@ def _html(
     title: str, head: Cells, rows: Sequence[Cells], marks: Sequence[bool | None], foot: str
 ) -> str:
     """A table for a notebook; rows marked False stand out."""
-    left = "style='text-align:left'"
+    left = "style='text-align:left;padding:1px 12px 1px 0'"
     top = "".join(f"<th {left}>{escape(c)}</th>" for c in head)
     body = ""
     for row, mark in zip(rows, marks, strict=True):
@@ -297,7 +297,7 @@ def _report_title(report: Report) -> str:
 
 
 def _report_table(report: Report) -> tuple[Cells, list[Cells]]:
-    head = ("principle", "does it satisfy", "residual", "tolerance", "", "remark")
+    head = ("principle", "does it satisfy", "residual", "tolerance", "verdict", "remark")
     rows: list[Cells] = []
     for row in report.rows:
         residual, tolerance = np.abs(row.residual), row.tolerance
@@ -307,7 +307,7 @@ def _report_table(report: Report) -> tuple[Cells, list[Cells]]:
             worst = np.unravel_index(
                 np.argmax(residual / np.maximum(tolerance, np.finfo(float).tiny)), residual.shape
             )
-            shown = (number(float(residual[worst])), f"{float(tolerance[worst]):.1g}")
+            shown = (f"{float(residual[worst]):.2g}", f"{float(tolerance[worst]):.1g}")
         mark = "yes" if row.ok else "NO"
         rows.append((row.title, row.statement, *shown, mark, row.remark))
     return head, rows
