@@ -1,7 +1,9 @@
 """cross_check is a verdict: it fails when something is wrong, and prints what it found."""
 
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,3 +160,30 @@ def test_units_do_not_change_the_verdict():
         d = 10.0 ** np.random.default_rng(seed).integers(-4, 5, len(Q))
         scaled = gm.cross_check(M * np.outer(d, d), Q * d, A * d, b, C * d)
         assert scaled.ok, scaled
+
+
+# ------------------------------------------------------------------ public bug reports
+
+CASES = json.loads((Path(__file__).parent / "data" / "cases.json").read_text(encoding="utf-8"))
+SOLVABLE = [
+    case
+    for case in CASES
+    if case["input"]["form"] in ("kernel", "model") and "error" not in case["expected"]
+]
+
+
+def numbers(x):
+    return np.array([numbers(v) for v in x]) if isinstance(x, list) else float(x)
+
+
+@pytest.mark.parametrize("case", SOLVABLE, ids=lambda case: case["id"])
+def test_cases_out_of_bug_reports_cross_check_and_pass_the_report(case):
+    given = case["input"]
+    M, Q, A, b = (numbers(given[k]) for k in "MQAb")
+    A = A.reshape(len(b), len(Q))
+    C = numbers(given["C"]) if "C" in given else None
+    assert gm.cross_check(M, Q, A, b, C)
+    motion = gm.solve(M, Q, A, b, C)
+    assert gm.principles.report(M, Q, A, b, C, qdd=motion.qdd)
+    if np.abs(motion.qdd).max() > 0:
+        assert not gm.principles.report(M, Q, A, b, C, qdd=-motion.qdd)

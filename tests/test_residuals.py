@@ -78,6 +78,12 @@ def test_competitors_that_violate_the_constraints_are_refused():
         principles.gauss_residual(*TABLE, qdd=[3, 0], competitors=[3, 1, 2])
 
 
+def test_competitors_may_round_where_a_row_has_nothing_to_say():
+    # what the row sees of y - q is rounding alone; y itself is large elsewhere
+    found = principles.gauss_residual(*TABLE, qdd=[3, 1e-17], competitors=[[5, 2e-16]])
+    assert abs(found.pythagoras[0]) <= 1e-13
+
+
 # ------------------------------------------------------------------ Zwang along a variation
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .digits import scales
 from .inputs import as_float, as_problem, batch_shape, check_finite, check_shapes
 from .kernel import gauss_function, solve, zwang
 from .virtual import (
@@ -263,7 +264,7 @@ def gauss_residual(
                 f"competitors has shape {others.shape}; expected (k, ..., {x.shape[-1]}), one "
                 "acceleration per competitor"
             )
-        _check_admissible(rows, others - x, others, "competitors", "A y = A qdd")
+        _check_admissible(mass, rows, others - x, others, "competitors", "A y = A qdd")
     step = others - x
     pythagoras = gauss_function(mass, force, others) - gauss_function(mass, force, x)
     pythagoras = pythagoras - (step * times(mass, step)).sum(axis=-1)
@@ -271,12 +272,16 @@ def gauss_residual(
     return GaussResidual(stationarity, pythagoras)
 
 
-def _check_admissible(A: Float, step: Float, terms: Float, name: str, equation: str) -> None:
-    """ValueError when A step is not zero within the rounding of its terms."""
+def _check_admissible(
+    M: Float, A: Float, step: Float, terms: Float, name: str, equation: str
+) -> None:
+    """ValueError when A step is not zero within the rounding of the terms it comes from."""
     off = np.abs(times(A, step))
-    size = times(np.abs(A), np.abs(step) + np.abs(terms))
-    if np.any(off > 1e-9 * size):
-        place = np.unravel_index(int(np.argmax(off - 1e-9 * size)), off.shape)
+    size = scales(M, A)
+    largest = (np.abs(step) + np.abs(terms)) / size.coordinates
+    limit = 1e-9 * size.rows * largest.max(axis=-1, keepdims=True, initial=0.0)
+    if np.any(off > limit):
+        place = np.unravel_index(int(np.argmax(off - limit)), off.shape)
         raise ValueError(
             f"{name} violates the constraints: row {int(place[-1])} gives {off[place]:.3g} where "
             f"{equation} asks for 0"
@@ -349,7 +354,7 @@ def zwang_variation(
             )
         delta = N[..., 0]
     else:
-        _check_admissible(rows, delta, delta, "direction", "A δ = 0")
+        _check_admissible(mass, rows, delta, delta, "direction", "A δ = 0")
     step = np.asarray(as_float("alpha", alpha))
     shape = step.shape
     batch = np.broadcast_shapes(motion.qdd.shape[:-1], delta.shape[:-1])
