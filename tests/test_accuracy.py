@@ -3,13 +3,16 @@
 For every system the relative errors of qdd, Q_c and the multipliers stay below `threshold`: thirty
 times the effect of moving every input by one ulp, at least 1e-13; 1e-11 for dependent rows. The
 references are computed while the tests run, by two processes that start fresh (no fork), with gmpy2
-where it is installed: the numbers are the same, mpmath takes twenty times as long.
+where it is installed: the numbers are the same, mpmath takes twenty times as long. Those of the
+largest size are kept in data/references_200x100.npz, which `python tests/test_accuracy.py` writes
+anew; a long test compares it with what is computed.
 """
 
 import dataclasses
 import functools
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -40,6 +43,8 @@ FOUND = [
     ("dense:1e4", (4, 3), 1017),
 ]
 LARGEST = (200, 100)
+STORED = Path(__file__).parent / "data" / "references_200x100.npz"
+KEPT = (*FIELDS, "bounds")
 
 
 def kinds(size):
@@ -49,6 +54,25 @@ def kinds(size):
 
 def measured(kind, size, seed):
     """One system, its reference (qdd, Q_c, multipliers) and its bounds. Runs in a worker."""
+    if size != LARGEST:
+        return computed(kind, size, seed)
+    with np.load(STORED) as stored:
+        *refs, bounds = (stored[f"{kind} {seed} {key}"] for key in KEPT)
+    return systems.make(kind, *size, seed), refs, bounds
+
+
+def write_references():
+    """Compute what is stored, all kinds of the largest size."""
+    found = {}
+    for kind in kinds(LARGEST):
+        for seed in SEEDS[LARGEST]:
+            _, refs, bounds = computed(kind, LARGEST, seed)
+            values = zip(KEPT, [*refs, bounds], strict=True)
+            found |= {f"{kind} {seed} {key}": value for key, value in values}
+    np.savez_compressed(STORED, **found)
+
+
+def computed(kind, size, seed):
     exact = systems.reference
     if systems.gmpy2 is not None:
         # threshold() takes no engine, so the quick one is made the default for this call
@@ -244,3 +268,17 @@ def test_both_engines_of_the_reference_give_the_same_numbers(kind):
     _, refs, bounds = measured(kind, (6, 3), 0)
     assert all(np.array_equal(slow[k], x) for k, x in zip(("qdd", "Qc", "lam"), refs, strict=True))
     assert np.array_equal(bounds, systems.threshold(system))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", kinds(LARGEST))
+def test_stored_references_are_what_is_computed(kind):
+    for seed in SEEDS[LARGEST]:
+        _, refs, bounds = computed(kind, LARGEST, seed)
+        _, kept, limits = measured(kind, LARGEST, seed)
+        assert np.array_equal(bounds, limits)
+        assert all(np.array_equal(x, y) for x, y in zip(refs, kept, strict=True))
+
+
+if __name__ == "__main__":
+    write_references()
