@@ -350,3 +350,35 @@ def test_b_atol_forgives_noise_in_the_target_of_a_vanished_row():
             errors="status",
         )
         assert motion.status == expected
+
+
+def test_errors_of_every_entry_of_b_forgive_what_they_explain():
+    """b_atol as an array: 1e-17 against 3e-17 is no clash where each is known to 2e-17."""
+    rows = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0]])
+    b = np.array([1e-17, 6e-17, 0.0])
+    # row 1 is kept, row 0 dropped: the gap is 1e-17 - 3e-17, the errors e0 + e1/2
+    for errors, expected in [
+        ([1.1e-17, 2e-17, 0.0], gm.Status.OK),
+        ([0.9e-17, 2e-17, 0.0], gm.Status.INCONSISTENT),
+        ([0.0, 4.1e-17, 0.0], gm.Status.OK),
+        ([0.0, 3.9e-17, 0.0], gm.Status.INCONSISTENT),
+        ([0.0, 0.0, 1.0], gm.Status.INCONSISTENT),
+    ]:
+        given = np.eye(2), np.zeros(2), rows, b
+        for wanted in (errors, np.array(errors), [errors, errors]):
+            motion = gm.solve(*given, b_atol=wanted, errors="status")
+            assert np.all(np.asarray(motion.status) == expected), (errors, motion.status)
+    with pytest.raises(gm.InconsistentConstraintsError, match="rows 0 and 1"):
+        gm.solve(*given, b_atol=[0.0, 0.0, 1.0])
+    with pytest.raises(ValueError, match=r"b_atol has shape \(2,\); expected \(..., 3\)"):
+        gm.solve(*given, b_atol=[0.0, 0.0])
+    with pytest.raises(ValueError, match=r"b_atol\[1\] is negative"):
+        gm.solve(*given, b_atol=[0.0, -1.0, 0.0])
+
+
+def test_errors_of_a_vanished_row_forgive_its_target():
+    for error, expected in [(2e-6, gm.Status.OK), (5e-7, gm.Status.INCONSISTENT)]:
+        motion = gm.solve(
+            np.eye(2), [1.0, 1.0], [[0.0, 0.0]], [1e-6], b_atol=[error], errors="status"
+        )
+        assert motion.status == expected

@@ -8,14 +8,13 @@
 
 gm_machine machine;
 
-void *
-gm_scratch_open(gm_scratch *s, int n, int m)
+static void *
+scratch_of(gm_scratch *s, size_t size)
 {
-    size_t size = gm_work_size(n, m);
     char *start = s->stack;
 
     s->block = NULL;
-    if (size == SIZE_MAX) {
+    if (size > SIZE_MAX - 64) {
         return NULL;
     }
     if (size + 64 > sizeof s->stack) {
@@ -26,6 +25,18 @@ gm_scratch_open(gm_scratch *s, int n, int m)
     }
     s->aligned = start + (64 - (uintptr_t)start % 64) % 64;
     return s->aligned;
+}
+
+void *
+gm_scratch_open(gm_scratch *s, int n, int m)
+{
+    return scratch_of(s, gm_work_size(n, m));
+}
+
+double *
+gm_scratch_doubles(gm_scratch *s, size_t count)
+{
+    return scratch_of(s, count > SIZE_MAX / 16 ? SIZE_MAX : count * sizeof(double));
 }
 
 void
@@ -195,7 +206,7 @@ exec_module(PyObject *module)
     if (import_numpy() < 0 || choose_cpu() < 0) {
         return -1;
     }
-    return gm_add_gufuncs(module);
+    return gm_add_program_type(module) < 0 ? -1 : gm_add_gufuncs(module);
 }
 
 static PyModuleDef_Slot slots[] = {

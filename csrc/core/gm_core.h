@@ -52,8 +52,9 @@ typedef struct {
     gm_input b;         /* (m) */
     gm_input C;         /* (n), or not given */
     gm_input row_scale; /* (m), or not given */
+    gm_input b_error;   /* (m) error of each entry of b, or not given */
     double rtol;        /* rank tolerance; NaN means the default */
-    double ctol, b_atol;
+    double ctol, b_atol; /* b_atol: what b may be off by, in units of the row at hand */
     int options;
 } gm_problem;
 

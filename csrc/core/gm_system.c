@@ -22,7 +22,7 @@ gm_system_size(int n, int m)
     if (K != 0 && K > SIZE_MAX / 64 / (2 * k + 1)) {
         return 0;
     }
-    return 5 * N * N + 2 * K * N + 2 * K * k + 90 * (N + K) + 64;
+    return 5 * N * N + 2 * K * N + 2 * K * k + 91 * (N + K) + 64;
 }
 
 void
@@ -56,6 +56,7 @@ gm_system_place(gm_system *s, const gm_lapack *lp, int n, int m, void *work)
     TAKE(b, K);
     TAKE(s, K);
     TAKE(unit, K);
+    TAKE(b_error, K);
     TAKE(tau, N + K);
     TAKE(Gt, K);
     TAKE(mu, K);
@@ -142,6 +143,7 @@ gm_system_load(gm_system *s, const gm_problem *p, ptrdiff_t item)
     nan_sum += p->b.data != NULL ? poison(&p->b, item, m, 1) : 0.0;
     nan_sum += s->has_C ? poison(&p->C, item, n, 1) : 0.0;
     nan_sum += p->row_scale.data != NULL ? poison(&p->row_scale, item, m, 1) : 0.0;
+    nan_sum += p->b_error.data != NULL ? poison(&p->b_error, item, m, 1) : 0.0;
     if (!(nan_sum == 0.0)) {
         return GM_NONFINITE;
     }
@@ -199,6 +201,7 @@ gm_system_load(gm_system *s, const gm_problem *p, ptrdiff_t item)
         double foot = p->row_scale.data != NULL ? gm_get(&p->row_scale, item, k, 0) : 0.0;
         double touched = 0.0;
 
+        s->b_error[k] = p->b_error.data != NULL ? fabs(gm_get(&p->b_error, item, k, 0)) : 0.0;
         s->clash[k] = 0;
         s->s[k] = scale;
         s->unit[k] = scale > 0.0 ? 1.0 / gm_norm(n, row) : 0.0;
@@ -211,8 +214,8 @@ gm_system_load(gm_system *s, const gm_problem *p, ptrdiff_t item)
         if (scale == 0.0 || 1.0 <= s->rtol * foot * scale * s->unit[k]) {
             double size = foot > 0.0 ? fabs(b) / foot : fabs(b);
             double noise = foot > 0.0 ? s->ctol * (size + gm_norm(n, s->f)) : 0.0;
-            double given = foot > 0.0 ? s->b_atol / foot : s->b_atol;
-            s->clash[k] = size > noise + given;
+            double given = s->b_atol + s->b_error[k];
+            s->clash[k] = size > noise + (foot > 0.0 ? given / foot : given);
             s->clashes += s->clash[k];
             s->unit[k] = 0.0;
             s->s[k] = 0.0;
@@ -287,6 +290,7 @@ gm_system_factor_rows(gm_system *s)
         double *X = &AT(s->X, r, c, 0);
         int row = s->row[r + c];
         double b = s->unit[row] * s->b[row], gap = b, size = fabs(b);
+        double given = s->unit[row] * s->s[row] * (s->b_atol + s->b_error[row]);
 
         gm_copy((size_t)r, &AT(s->B, n, r + c, 0), X);
         gm_solve_lower_t(r, n, s->B, X);
@@ -295,8 +299,9 @@ gm_system_factor_rows(gm_system *s)
             double term = X[j] * s->unit[other] * s->b[other];
             gap -= term;
             size += fabs(term);
+            given += fabs(X[j]) * s->unit[other] * s->s[other] * s->b_error[other];
         }
-        if (fabs(gap) > s->ctol * (size + force) + s->unit[row] * s->s[row] * s->b_atol) {
+        if (fabs(gap) > s->ctol * (size + force) + given) {
             s->clash[row] = 1;
             s->clashes++;
             for (int j = 0; j < r; j++) {

@@ -18,6 +18,7 @@ typedef struct {
     double *M, *A, *Q, *C, *b; /* C is zero when there is none */
     double *f;                 /* Q + C */
     double *d, *s, *unit;      /* D; S; 1 / length of the scaled row */
+    double *b_error;           /* error of each entry of b, in the caller's units */
     int has_C;
 
     /* M^ = L L', pivoted where a pivot is small */

@@ -31,6 +31,8 @@ from .results import Motion, Status
 if TYPE_CHECKING:
     from . import formulations, plot, principles
     from .check import cross_check
+    from .program import Program
+    from .trace import where
 
 __version__ = "0.1.0"
 
@@ -40,6 +42,7 @@ __all__ = [
     "IndeterminateMotionError",
     "Motion",
     "NotSemidefiniteError",
+    "Program",
     "Status",
     "acceleration",
     "augment",
@@ -55,6 +58,7 @@ __all__ = [
     "principles",
     "sensitivity",
     "solve",
+    "where",
     "zwang",
 ]
 
@@ -64,6 +68,8 @@ _LATER = {
     "formulations": "formulations",
     "plot": "plot",
     "principles": "principles",
+    "Program": "program",
+    "where": "trace",
 }
 
 

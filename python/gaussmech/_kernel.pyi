@@ -21,8 +21,24 @@ def solve(
     row_scale: object | None,
     rtol: float | None,
     ctol: float,
-    b_atol: float,
+    b_atol: object,
     options: int,
     wanted: int,
     /,
 ) -> tuple[Any, ...] | None: ...
+
+class Program:
+    def __new__(
+        cls,
+        code: bytes,
+        constants: bytes,
+        registers: int,
+        inputs: int,
+        outputs: int,
+        shapes: bytes,
+        cores: bytes,
+        sparse: bytes,
+        /,
+    ) -> Program: ...
+    def evaluate(self, *arguments: object) -> tuple[Any, ...] | None: ...
+    def solve(self, *arguments: object) -> tuple[Any, ...] | None: ...

@@ -1,10 +1,10 @@
 """Expressions as a graph of scalar operations: built once, differentiated exactly, never evaluated
 here.
 
-A node is a whole number; it stands for an operation on earlier nodes, a constant or an input. Equal
-expressions are the same node, operations on constants are carried out, and zeros and ones vanish, so
-that derivatives stay as small as the functions and structural zeros are known. A graph only grows:
-programs that are derived from each other share one.
+A node is a whole number; it stands for an operation on earlier nodes, a constant or an input.
+Equal expressions are the same node, operations on constants are carried out, and zeros and ones
+vanish, so that derivatives stay as small as the functions and structural zeros are known. A graph
+only grows: programs that are derived from each other share one.
 """
 
 from __future__ import annotations
@@ -345,7 +345,10 @@ class Graph:
         if code == ATAN2:
             y = operands[1]
             square = self.add(mul(x, x), mul(y, y))
-            return [(x, lambda g: div(mul(g, y), square)), (y, lambda g: neg(div(mul(g, x), square)))]
+            return [
+                (x, lambda g: div(mul(g, y), square)),
+                (y, lambda g: neg(div(mul(g, x), square))),
+            ]
         if code in (MIN, MAX):
             y = operands[1]
             first = self.apply(LESS_EQUAL, x, y) if code == MIN else self.apply(LESS_EQUAL, y, x)
@@ -384,7 +387,7 @@ class Graph:
     # -------------------------------------------------------------- derivatives
 
     def gradient(self, root: int, inputs: Sequence[int]) -> dict[int, int]:
-        """The derivatives of one node by inputs, backwards; inputs without influence are left out."""
+        """The derivatives of one node by inputs, backwards, but for inputs without influence."""
         order = self.ancestors([root])
         active = self._active(order, set(inputs))
         adjoint = {root: self.constant(1.0)}

@@ -35,6 +35,7 @@ CORE = {
     "multipliers": ("m",),
     "C": ("n",),
     "row_scale": ("m",),
+    "b_atol": ("m",),
     "alpha": (),
     "rtol": (),
 }

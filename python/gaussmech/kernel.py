@@ -71,7 +71,7 @@ def solve(
     *,
     rtol: float | None = None,
     ctol: float = 1e-9,
-    b_atol: float = 0.0,
+    b_atol: ArrayLike = 0.0,
     row_scale: ArrayLike | None = None,
     inconsistent: str = "raise",
     indeterminate: str = "raise",
@@ -102,8 +102,10 @@ def solve(
         not above `rtol`. Default ``max(1e-12, 16 n eps)``.
     ctol : float
         Relative tolerance within which dependent rows agree.
-    b_atol : float
-        Absolute error of `b`, in the units of the rows.
+    b_atol : float or (..., m) array_like
+        Absolute error of `b`, in the units of the rows. A number is what the row at hand may
+        be off by; as an array it has the error of each entry, and those of rows that are
+        compared add up.
     row_scale : (..., m) array_like, optional
         Size of the terms that were added up in each row: a row not longer than `rtol`
         times its scale counts as zero.
@@ -192,7 +194,7 @@ def acceleration(
     *,
     rtol: float | None = None,
     ctol: float = 1e-9,
-    b_atol: float = 0.0,
+    b_atol: ArrayLike = 0.0,
     row_scale: ArrayLike | None = None,
     inconsistent: str = "raise",
     indeterminate: str = "raise",
@@ -238,7 +240,7 @@ def constraint_force(
     *,
     rtol: float | None = None,
     ctol: float = 1e-9,
-    b_atol: float = 0.0,
+    b_atol: ArrayLike = 0.0,
     row_scale: ArrayLike | None = None,
     inconsistent: str = "raise",
     indeterminate: str = "raise",
@@ -605,7 +607,7 @@ def _run(
     row_scale: Any,
     rtol: float | None,
     ctol: float,
-    b_atol: float,
+    b_atol: Any,
     inconsistent: str,
     indeterminate: str,
     errors: str,
@@ -613,33 +615,59 @@ def _run(
     names: Names,
 ) -> tuple[Any, ...]:
     """Call the core; convert first where it does not take the inputs as they are."""
+    if b_atol.__class__ is not float:
+        b_atol = _allowance(b_atol)
     try:
         options = _INCONSISTENT[inconsistent] | _INDETERMINATE[indeterminate]
         raising = _ERRORS[errors]
-        if (rtol is not None and not 0.0 <= rtol < 1.0) or not (ctol >= 0.0 <= b_atol):
+        if (rtol is not None and not 0.0 <= rtol < 1.0) or not ctol >= 0.0:
+            raise ValueError
+        if b_atol.__class__ is not np.ndarray and not b_atol >= 0.0:
             raise ValueError
     except (KeyError, TypeError, ValueError):
         raise _option_error(rtol, ctol, b_atol, inconsistent, indeterminate, errors) from None
     raw = _solve(M, Q, A, b, C, row_scale, rtol, ctol, b_atol, options, wanted)
     if raw is None:
-        M, Q, A, b, C, row_scale = _convert(M, Q, A, b, C, row_scale)
+        M, Q, A, b, C, row_scale, b_atol = _convert(M, Q, A, b, C, row_scale, b_atol)
         raw = _solve(M, Q, A, b, C, row_scale, rtol, ctol, b_atol, options, wanted)
         assert raw is not None, "converted inputs are what the core takes"
     status = raw[12]
     failed = status < 0 if status.__class__ is int else bool((status < 0).any())
     if failed and raising:
-        arrays: Arrays = {"M": M, "Q": Q, "A": A, "b": b, "C": C, "row_scale": row_scale}
+        arrays: dict[str, Any] = {"M": M, "Q": Q, "A": A, "b": b, "C": C, "row_scale": row_scale}
+        if b_atol.__class__ is np.ndarray:
+            arrays["b_atol"] = b_atol
+            b_atol = 0.0
         _raise_faults(arrays, status, names, rtol, ctol, b_atol)
     if names is not None:
         check_names(names, np.shape(Q)[-1], np.shape(b)[-1])
     return raw
 
 
-def _convert(M: Any, Q: Any, A: Any, b: Any, C: Any, row_scale: Any) -> tuple[Any, ...]:
-    arrays = as_problem(M, Q, A, b, C, row_scale=row_scale)
+def _allowance(b_atol: Any) -> Any:
+    """A number as a float, more than one as an array of errors; what is neither as it is."""
+    if isinstance(b_atol, (int, float, np.integer, np.floating)):
+        return float(b_atol)
+    if isinstance(b_atol, str) or b_atol is None:
+        return b_atol
+    errors = as_float("b_atol", b_atol)
+    if errors.ndim == 0:
+        return float(errors)
+    if (errors < 0).any():
+        place = [int(i) for i in np.argwhere(errors < 0)[0]]
+        raise ValueError(f"b_atol{place} is negative; expected errors of 0 or more")
+    return errors
+
+
+def _convert(
+    M: Any, Q: Any, A: Any, b: Any, C: Any, row_scale: Any, b_atol: Any
+) -> tuple[Any, ...]:
+    errors = b_atol if b_atol.__class__ is np.ndarray else None
+    arrays = as_problem(M, Q, A, b, C, row_scale=row_scale, b_atol=errors)
     if len(batch_shape(arrays)) > 30:
         raise ValueError(f"{len(batch_shape(arrays))} batch dimensions; at most 30 are possible")
-    return tuple(arrays.values())
+    converted = tuple(arrays.values())
+    return converted if errors is not None else (*converted[:6], b_atol)
 
 
 def _motion_function(M: ArrayLike, Q: ArrayLike, qdd: ArrayLike) -> tuple[Any, Any]:
@@ -678,7 +706,7 @@ def _raise_faults(
             item.get("row_scale"),
             rtol,
             ctol,
-            b_atol,
+            b_atol if item.get("b_atol") is None else item["b_atol"],
             _PROJECT | _MINIMUM_NORM,
             _RANK | _RESIDUAL | _BIT["nullity"] | _STATUS | _BLAME | _NULL_VECTORS,
         )

@@ -1,0 +1,406 @@
+/* _kernel.Program: a compiled program as a Python object, called on arrays, and solved
+ * as a whole model: program, checks and kernel in one call, without arrays in between. */
+#include "binding.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_OPERANDS = 16, MODEL_OUTPUTS = 7 };
+/* doubles of one block of assembled systems: it stays in the second-level cache */
+enum { BLOCK_DOUBLES = 32768, BLOCK_LEAST = 16 };
+
+typedef struct {
+    PyObject_HEAD
+    gm_program p;
+    PyObject *code, *constants; /* bytes that p points into */
+    int32_t shape[MOST_OPERANDS][2]; /* inputs, then outputs */
+    unsigned char core[MOST_OPERANDS]; /* their dimensions */
+    unsigned char sparse[MOST_OPERANDS]; /* outputs with entries that are never stored */
+} program;
+
+static void
+program_dealloc(PyObject *self)
+{
+    program *g = (program *)self;
+    PyTypeObject *type = Py_TYPE(self);
+
+    Py_XDECREF(g->code);
+    Py_XDECREF(g->constants);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    PyObject *code, *constants;
+    const char *shapes, *cores, *sparse;
+    Py_ssize_t shapes_size, cores_size, sparse_size;
+    int registers, inputs, outputs;
+
+    if (keywords != NULL && PyDict_Size(keywords) > 0) {
+        PyErr_SetString(PyExc_TypeError, "Program takes no keywords");
+        return NULL;
+    }
+    if (!PyArg_ParseTuple(args, "SSiiiy#y#y#", &code, &constants, &registers, &inputs,
+                          &outputs, &shapes, &shapes_size, &cores, &cores_size, &sparse,
+                          &sparse_size)) {
+        return NULL;
+    }
+    int total = inputs + outputs;
+    if (registers < 0 || inputs < 0 || outputs < 0 || total > MOST_OPERANDS ||
+        shapes_size != total * 2 * (Py_ssize_t)sizeof(int32_t) || cores_size != total ||
+        sparse_size != outputs ||
+        PyBytes_Size(code) % (Py_ssize_t)sizeof(gm_instruction) != 0 ||
+        PyBytes_Size(code) / (Py_ssize_t)sizeof(gm_instruction) > INT32_MAX ||
+        PyBytes_Size(constants) % (Py_ssize_t)sizeof(double) != 0) {
+        PyErr_SetString(PyExc_ValueError, "the parts of a program do not fit together");
+        return NULL;
+    }
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    program *g = (program *)alloc(type, 0);
+    if (g == NULL) {
+        return NULL;
+    }
+    g->code = Py_NewRef(code);
+    g->constants = Py_NewRef(constants);
+    g->p.code = (const gm_instruction *)(const void *)PyBytes_AsString(code);
+    g->p.constants = (const double *)(const void *)PyBytes_AsString(constants);
+    g->p.count = (int)(PyBytes_Size(code) / (Py_ssize_t)sizeof(gm_instruction));
+    g->p.registers = registers;
+    g->p.inputs = inputs;
+    g->p.outputs = outputs;
+    memcpy(g->shape, shapes, (size_t)shapes_size);
+    memcpy(g->core, cores, (size_t)total);
+    memcpy(g->sparse, sparse, (size_t)outputs);
+
+    unsigned char *seen = malloc((size_t)registers + 1);
+    int valid = seen != NULL &&
+                gm_program_valid(&g->p,
+                                 (int)(PyBytes_Size(constants) / (Py_ssize_t)sizeof(double)),
+                                 g->shape[0], seen);
+    free(seen);
+    if (!valid) {
+        PyErr_SetString(PyExc_ValueError, "the code of a program is not valid");
+        Py_DECREF(g);
+        return NULL;
+    }
+    return (PyObject *)g;
+}
+
+/* --- what calls share ----------------------------------------------------------------- */
+
+typedef struct {
+    const program *g;
+    gm_operand in[MOST_OPERANDS];
+    double numbers[MOST_OPERANDS]; /* arguments that are Python floats */
+    int ndim;
+    npy_intp shape[GM_MOST_DIMS], items;
+} arguments;
+
+/* Read the arguments: 1, or 0 when some need conversion or do not fit. */
+static int
+read_arguments(const program *g, PyObject *const *args, arguments *a)
+{
+    a->g = g;
+    for (int i = 0; i < g->p.inputs; i++) {
+        gm_operand *o = &a->in[i];
+        if (g->core[i] == 0 && PyFloat_CheckExact(args[i])) {
+            a->numbers[i] = PyFloat_AsDouble(args[i]);
+            o->data = (char *)&a->numbers[i];
+            continue;
+        }
+        if (!gm_take(args[i], g->core[i], o, &a->ndim, a->shape)) {
+            return 0;
+        }
+        PyArrayObject *array = (PyArrayObject *)args[i];
+        int lead = PyArray_NDIM(array) - g->core[i];
+        for (int k = 0; k < g->core[i]; k++) {
+            if (PyArray_DIM(array, lead + k) != g->shape[i][k]) {
+                return 0;
+            }
+        }
+    }
+    a->items = 1;
+    for (int d = 0; d < a->ndim; d++) {
+        a->items *= a->shape[d];
+    }
+    for (int i = 0; i < g->p.inputs; i++) {
+        if (a->in[i].data != (char *)&a->numbers[i]) {
+            gm_batch_strides(args[i], g->core[i], a->ndim, &a->in[i]);
+        }
+    }
+    return 1;
+}
+
+static void
+input_views(const arguments *a, ptrdiff_t first, gm_input *in)
+{
+    for (int i = 0; i < a->g->p.inputs; i++) {
+        const gm_operand *o = &a->in[i];
+        gm_input v = {o->data + first * o->item, o->item, o->core[0], o->core[1]};
+        in[i] = v;
+    }
+}
+
+/* --- calling --------------------------------------------------------------------------- */
+
+typedef struct {
+    arguments *a;
+    gm_operand out[MOST_OPERANDS];
+    double *work;
+} evaluation;
+
+static void
+evaluate_row(void *context, npy_intp count)
+{
+    evaluation *e = context;
+    const gm_program *p = &e->a->g->p;
+    gm_input in[MOST_OPERANDS];
+    gm_output out[MOST_OPERANDS];
+
+    input_views(e->a, 0, in);
+    for (int i = 0; i < p->outputs; i++) {
+        const gm_operand *o = &e->out[i];
+        gm_output v = {o->data, o->item, o->core[0], o->core[1]};
+        out[i] = v;
+    }
+    gm_program_run(p, count, in, out, e->work);
+}
+
+static PyObject *
+program_evaluate(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    const program *g = (const program *)self;
+    arguments a = {0};
+    evaluation e = {.a = &a};
+    gm_operand *all[2 * MOST_OPERANDS];
+    int used = 0;
+
+    if (nargs != g->p.inputs) {
+        PyErr_Format(PyExc_TypeError, "the program takes %d arguments", g->p.inputs);
+        return NULL;
+    }
+    if (!read_arguments(g, args, &a)) {
+        Py_RETURN_NONE;
+    }
+    PyObject *result = PyTuple_New(g->p.outputs);
+    for (int i = 0; result != NULL && i < g->p.outputs; i++) {
+        const int32_t *shape = g->shape[g->p.inputs + i];
+        npy_intp sizes[2] = {shape[0], shape[1]};
+        PyObject *array = gm_new_output(NPY_DOUBLE, g->core[g->p.inputs + i], sizes, a.ndim,
+                                        a.shape, &e.out[i]);
+        if (array == NULL) {
+            Py_CLEAR(result);
+            break;
+        }
+        PyTuple_SetItem(result, i, array);
+        if (g->sparse[i]) {
+            memset(e.out[i].data, 0, (size_t)PyArray_NBYTES((PyArrayObject *)array));
+        }
+    }
+    if (result == NULL || a.items == 0) {
+        return result;
+    }
+    for (int i = 0; i < g->p.inputs; i++) {
+        all[used++] = &a.in[i];
+    }
+    for (int i = 0; i < g->p.outputs; i++) {
+        all[used++] = &e.out[i];
+    }
+    gm_scratch scratch;
+    e.work = gm_scratch_doubles(&scratch, gm_program_work(&g->p));
+    if (e.work == NULL) {
+        Py_DECREF(result);
+        return PyErr_NoMemory();
+    }
+    int merged = gm_merge_dims(a.ndim, a.shape, all, used);
+    if (a.items > 1 || g->p.count > 4000) {
+        Py_BEGIN_ALLOW_THREADS;
+        gm_each_row(merged, a.shape, all, used, evaluate_row, &e);
+        Py_END_ALLOW_THREADS;
+    } else {
+        gm_each_row(merged, a.shape, all, used, evaluate_row, &e);
+    }
+    gm_forget_float_flags();
+    gm_scratch_close(&scratch);
+    return result;
+}
+
+/* --- solving a model ------------------------------------------------------------------ */
+
+typedef struct {
+    arguments *a;
+    gm_operand out[GM_FIELDS];
+    gm_problem problem;
+    gm_output block[MODEL_OUTPUTS];
+    npy_intp most; /* systems in a block */
+    int n, m;
+    double *work;
+    void *solver;
+} solution;
+
+static void
+solve_row(void *context, npy_intp count)
+{
+    solution *s = context;
+    gm_input in[MOST_OPERANDS];
+    gm_motion motion = {0};
+
+    for (npy_intp first = 0; first < count; first += s->most) {
+        npy_intp size = count - first < s->most ? count - first : s->most;
+        gm_operand out[GM_FIELDS];
+        input_views(s->a, first, in);
+        gm_program_run(&s->a->g->p, size, in, s->block, s->work);
+        for (int f = 0; f < GM_FIELDS; f++) {
+            out[f] = s->out[f];
+            out[f].data += out[f].data != NULL ? first * out[f].item : 0;
+        }
+        gm_motion_views(out, &motion);
+        gm_gauss(machine.cpu, &machine.lapack, s->n, s->m, size, &s->problem, &motion,
+                 s->solver);
+    }
+}
+
+/* the block of assembled systems: M, Q, A, b, C, row_scale, b_error one behind the other */
+static size_t
+lay_out(solution *s, const program *g, double *block)
+{
+    gm_input *views[MODEL_OUTPUTS] = {&s->problem.M, &s->problem.Q, &s->problem.A,
+                                      &s->problem.b, &s->problem.C,
+                                      &s->problem.row_scale, &s->problem.b_error};
+    const int32_t(*shape)[2] = &g->shape[g->p.inputs];
+    ptrdiff_t item = 0;
+
+    for (int o = 0; o < MODEL_OUTPUTS; o++) {
+        item += (ptrdiff_t)shape[o][0] * shape[o][1];
+    }
+    double *next = block;
+    for (int o = 0; o < MODEL_OUTPUTS && block != NULL; o++) {
+        ptrdiff_t row = (ptrdiff_t)sizeof(double) * (g->core[g->p.inputs + o] == 2 ? shape[o][1] : 1);
+        gm_output v = {(char *)next, item * (ptrdiff_t)sizeof(double), row, sizeof(double)};
+        gm_input same = {v.data, v.item, v.row, v.col};
+        s->block[o] = v;
+        *views[o] = same;
+        next += (ptrdiff_t)shape[o][0] * shape[o][1];
+    }
+    return (size_t)item;
+}
+
+static PyObject *
+program_solve(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
+{
+    const program *g = (const program *)self;
+    arguments a = {0};
+    solution s = {.a = &a};
+    gm_operand *all[MOST_OPERANDS + GM_FIELDS];
+    PyObject *made[GM_FIELDS] = {NULL};
+    npy_intp full[GM_MOST_DIMS];
+    int used = 0, inputs = g->p.inputs;
+
+    if (g->p.outputs != MODEL_OUTPUTS || nargs != inputs + 5) {
+        PyErr_SetString(PyExc_TypeError, "solve takes a model's arguments, rtol, ctol, "
+                                         "options, wanted and whether there is a C");
+        return NULL;
+    }
+    if (!read_arguments(g, args, &a)) {
+        Py_RETURN_NONE;
+    }
+    PyObject *const *rest = args + inputs;
+    double rtol = rest[0] == Py_None ? Py_NAN : PyFloat_AsDouble(rest[0]);
+    double ctol = PyFloat_AsDouble(rest[1]);
+    int options = (int)PyLong_AsLong(rest[2]);
+    long wanted = PyLong_AsLong(rest[3]);
+    int has_C = PyObject_IsTrue(rest[4]);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    s.n = g->shape[inputs][0];
+    s.m = g->shape[inputs + 2][0];
+    gm_want_lapack(s.n);
+    memcpy(full, a.shape, sizeof full);
+    for (int i = 0; i < inputs; i++) {
+        all[used++] = &a.in[i];
+    }
+    int fields = gm_new_fields(wanted, s.n, s.m, a.ndim, full, made, s.out, all + used);
+    if (fields >= 0 && a.items > 0) {
+        size_t each = lay_out(&s, g, NULL), work = gm_program_work(&g->p);
+        size_t solver = (gm_work_size(s.n, s.m) + 63) / sizeof(double);
+        npy_intp most = (npy_intp)(BLOCK_DOUBLES / (each + 1));
+        s.most = most < BLOCK_LEAST ? BLOCK_LEAST : most;
+        s.most = s.most < a.items ? s.most : a.items;
+        gm_scratch scratch;
+        size_t block = each * (size_t)s.most;
+        double *memory = gm_scratch_doubles(&scratch, solver + 8 + work + block);
+        if (memory == NULL) {
+            fields = -1;
+            PyErr_NoMemory();
+        } else {
+            s.solver = memory;
+            s.work = memory + (solver + 7) / 8 * 8;
+            double *systems = s.work + work;
+            lay_out(&s, g, systems);
+            /* entries that are zero by structure are never written again */
+            memset(systems, 0, block * sizeof *systems);
+            s.problem.rtol = rtol;
+            s.problem.ctol = ctol;
+            s.problem.options = options;
+            if (!has_C) {
+                s.problem.C.data = NULL;
+            }
+            used += fields;
+            int merged = gm_merge_dims(a.ndim, a.shape, all, used);
+            if (a.items > 1 || s.n >= 16) {
+                Py_BEGIN_ALLOW_THREADS;
+                gm_each_row(merged, a.shape, all, used, solve_row, &s);
+                Py_END_ALLOW_THREADS;
+            } else {
+                gm_each_row(merged, a.shape, all, used, solve_row, &s);
+            }
+            gm_forget_float_flags();
+            gm_scratch_close(&scratch);
+        }
+    }
+    if (fields < 0) {
+        for (int f = 0; f < GM_FIELDS; f++) {
+            Py_XDECREF(made[f]);
+        }
+        return NULL;
+    }
+    return gm_fields_tuple(made, a.ndim);
+}
+
+/* --- the type --------------------------------------------------------------------------- */
+
+static PyMethodDef program_methods[] = {
+    {"evaluate", (PyCFunction)(void (*)(void))program_evaluate, METH_FASTCALL,
+     "evaluate(*arguments): a tuple of arrays, one for each output; None when an argument\n"
+     "is no plain aligned float64 array (or, for a number, a float) or does not fit."},
+    {"solve", (PyCFunction)(void (*)(void))program_solve, METH_FASTCALL,
+     "solve(*arguments, rtol, ctol, options, wanted, has_C): the motion of the model whose\n"
+     "outputs are M, Q, A, b, C, row_scale and the errors of b; as _kernel.solve."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot program_slots[] = {
+    {Py_tp_doc, "Program(code, constants, registers, inputs, outputs, shapes, cores, sparse)"},
+    {Py_tp_new, (void *)program_new},
+    {Py_tp_dealloc, (void *)program_dealloc},
+    {Py_tp_methods, program_methods},
+    {0, NULL},
+};
+
+static PyType_Spec program_spec = {
+    "gaussmech._kernel.Program", sizeof(program), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE, program_slots,
+};
+
+int
+gm_add_program_type(PyObject *module)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, &program_spec, NULL);
+    int failed = type == NULL || PyModule_AddType(module, (PyTypeObject *)type) < 0;
+
+    Py_XDECREF(type);
+    return failed ? -1 : 0;
+}
