@@ -114,6 +114,31 @@ def layouts(array, core):
     yield flipped[(..., *(slice(None, None, -1) for _ in range(core)))]
 
 
+def models():
+    """Programs and whole models in C: alone, in batches and blocks of all sizes, strided."""
+    f = gm.Program(lambda t, q: np.array([np.sin(t) * q[0], gm.where(q[1] > 0, q[1], -t)]), (), 2)
+    J = f.jacobian("q")
+    for count in (0, 1, 3, 16, 37):
+        q = np.linspace(-1, 1, 4 * max(count, 1)).reshape(-1, 4)[:count, ::2]
+        assert f(0.5, q).shape == (count, 2) and J(0.5, q[::-1]).shape == (count, 2, 2)
+    for links in (1, 3, 20, 40):
+        s = gm.System()
+        last = s.ground([0.0, 0.0])
+        for k in range(links):
+            p = s.add_particle(f"p{k}", mass=1.0, position=[k + 1.0, 0.0], velocity=[0.0, 0.0])
+            s.add_constraint(gm.Distance(f"rod {k}", last, p))
+            last = p
+        s.add_constraint(gm.Distance("again", s.ground([0.0, 0.0]), s._particles[0]))
+        s.add_force(gm.UniformGravity([0.0, -1.0]))
+        one = s.solve()
+        assert one.rank == links
+        for count in (0, 1, 2, 17, 100):
+            off = np.where(np.arange(count) % 5 == 1, 1e-9, 0.0)[:, None]
+            many = s.solve(0.0, s.q + off, np.zeros((count, 2 * links)))
+            assert many.qdd.shape == (count, 2 * links)
+            assert count == 0 or many.qdd[0].tobytes() == one.qdd.tobytes()
+
+
 def calls():
     """Every function, dtype, layout and shape once."""
     arrays = problem(5, 3, 2, (4,))
@@ -143,6 +168,7 @@ def calls():
             *(np.asarray(x, dtype) for x in ([[1, 0], [0, 1]], [1, 0], [[1, 1]], [0]))
         )
         assert np.abs(motion.qdd - [0.5, -0.5]).max() <= 4 * EPS
+    models()
     unaligned = np.frombuffer(b"x" + M[0].tobytes(), np.uint8)[1:].view(float).reshape(5, 5)
     gm.solve(unaligned, Q[0], A[0], b[0])
     # options

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_OPERANDS = 16, MODEL_OUTPUTS = 7 };
+enum { MOST_OPERANDS = 16, MODEL_OUTPUTS = 8, OFF = 7 };
 /* doubles of one block of assembled systems: it stays in the second-level cache */
 enum { BLOCK_DOUBLES = 32768, BLOCK_LEAST = 16 };
 
@@ -235,40 +235,79 @@ typedef struct {
     gm_problem problem;
     gm_output block[MODEL_OUTPUTS];
     npy_intp most; /* systems in a block */
+    double rtol, ctol, least, largest_off;
     int n, m;
     double *work;
     void *solver;
 } solution;
+
+/* Systems first ... first + size of a row; `start` in the block. A state that is off its
+ * constraints by `off` cannot tell rows that depend on each other from others nearer than
+ * that (spec: redundant rows are redundant on the constraints only). */
+static void
+solve_part(solution *s, npy_intp first, npy_intp start, npy_intp size, double off)
+{
+    gm_operand out[GM_FIELDS];
+    gm_motion motion = {0};
+    gm_problem p = s->problem;
+    gm_input *views[] = {&p.M, &p.Q, &p.A, &p.b, &p.C, &p.row_scale, &p.b_error};
+
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        views[i]->data += views[i]->data != NULL ? start * views[i]->item : 0;
+    }
+    for (int f = 0; f < GM_FIELDS; f++) {
+        out[f] = s->out[f];
+        out[f].data += out[f].data != NULL ? first * out[f].item : 0;
+    }
+    p.rtol = s->rtol;
+    p.ctol = s->ctol;
+    if (off > 0.0) {
+        p.rtol = s->rtol > off ? s->rtol : off;
+        p.ctol = s->ctol > off ? s->ctol : off;
+    }
+    gm_motion_views(out, &motion);
+    gm_gauss(machine.cpu, &machine.lapack, s->n, s->m, size, &p, &motion, s->solver);
+}
 
 static void
 solve_row(void *context, npy_intp count)
 {
     solution *s = context;
     gm_input in[MOST_OPERANDS];
-    gm_motion motion = {0};
 
     for (npy_intp first = 0; first < count; first += s->most) {
-        npy_intp size = count - first < s->most ? count - first : s->most;
-        gm_operand out[GM_FIELDS];
+        npy_intp size = count - first < s->most ? count - first : s->most, begun = 0;
+        const gm_output *view = &s->block[OFF];
         input_views(s->a, first, in);
         gm_program_run(&s->a->g->p, size, in, s->block, s->work);
-        for (int f = 0; f < GM_FIELDS; f++) {
-            out[f] = s->out[f];
-            out[f].data += out[f].data != NULL ? first * out[f].item : 0;
+        for (npy_intp i = 0; i < size; i++) {
+            double off;
+            memcpy(&off, view->data + i * view->item, sizeof off);
+            s->largest_off = off > s->largest_off ? off : s->largest_off;
+            if (!(10.0 * off > s->least)) {
+                continue;
+            }
+            if (i > begun) {
+                solve_part(s, first + begun, begun, i - begun, 0.0);
+            }
+            double most = s->least > 0.1 ? s->least : 0.1;
+            solve_part(s, first + i, i, 1, 10.0 * off < most ? 10.0 * off : most);
+            begun = i + 1;
         }
-        gm_motion_views(out, &motion);
-        gm_gauss(machine.cpu, &machine.lapack, s->n, s->m, size, &s->problem, &motion,
-                 s->solver);
+        if (size > begun) {
+            solve_part(s, first + begun, begun, size - begun, 0.0);
+        }
     }
 }
 
-/* the block of assembled systems: M, Q, A, b, C, row_scale, b_error one behind the other */
+/* the block of assembled systems: M, Q, A, b, C, row_scale, b_error, off one behind the
+ * other */
 static size_t
 lay_out(solution *s, const program *g, double *block)
 {
-    gm_input *views[MODEL_OUTPUTS] = {&s->problem.M, &s->problem.Q, &s->problem.A,
+    gm_input unused, *views[MODEL_OUTPUTS] = {&s->problem.M, &s->problem.Q, &s->problem.A,
                                       &s->problem.b, &s->problem.C,
-                                      &s->problem.row_scale, &s->problem.b_error};
+                                      &s->problem.row_scale, &s->problem.b_error, &unused};
     const int32_t(*shape)[2] = &g->shape[g->p.inputs];
     ptrdiff_t item = 0;
 
@@ -342,8 +381,10 @@ program_solve(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
             lay_out(&s, g, systems);
             /* entries that are zero by structure are never written again */
             memset(systems, 0, block * sizeof *systems);
-            s.problem.rtol = rtol;
-            s.problem.ctol = ctol;
+            s.rtol = rtol;
+            s.ctol = ctol;
+            s.least = 16.0 * s.n * 2.220446049250313e-16;
+            s.least = s.least > 1e-12 ? s.least : 1e-12;
             s.problem.options = options;
             if (!has_C) {
                 s.problem.C.data = NULL;
@@ -367,7 +408,12 @@ program_solve(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         }
         return NULL;
     }
-    return gm_fields_tuple(made, a.ndim);
+    PyObject *result = gm_fields_tuple(made, a.ndim);
+    PyObject *rest_of = result ? Py_BuildValue("(d)", s.largest_off) : NULL;
+    PyObject *whole = rest_of ? PySequence_Concat(result, rest_of) : NULL;
+    Py_XDECREF(result);
+    Py_XDECREF(rest_of);
+    return whole;
 }
 
 /* --- the type --------------------------------------------------------------------------- */
@@ -378,7 +424,8 @@ static PyMethodDef program_methods[] = {
      "is no plain aligned float64 array (or, for a number, a float) or does not fit."},
     {"solve", (PyCFunction)(void (*)(void))program_solve, METH_FASTCALL,
      "solve(*arguments, rtol, ctol, options, wanted, has_C): the motion of the model whose\n"
-     "outputs are M, Q, A, b, C, row_scale and the errors of b; as _kernel.solve."},
+     "outputs are M, Q, A, b, C, row_scale, the errors of b and how far the state is off;\n"
+     "as _kernel.solve, with the largest of the latter behind."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -11,6 +11,7 @@ from ._kernel import build_info
 from .errors import (
     GaussmechError,
     InconsistentConstraintsError,
+    InconsistentStateError,
     IndeterminateMotionError,
     NotSemidefiniteError,
 )
@@ -31,19 +32,57 @@ from .results import Motion, Status
 if TYPE_CHECKING:
     from . import formulations, plot, principles
     from .check import cross_check
+    from .constraints import (
+        Acceleration,
+        Distance,
+        Holonomic,
+        Nonholonomic,
+        Pfaffian,
+        PointOnSurface,
+        Prescribed,
+        Rod,
+    )
+    from .forces import (
+        AppliedForce,
+        Damper,
+        GeneralizedForce,
+        NewtonianAttraction,
+        Potential,
+        Spring,
+        UniformGravity,
+    )
     from .program import Program
+    from .scene import opaque
+    from .system import System
     from .trace import where
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Acceleration",
+    "AppliedForce",
+    "Damper",
+    "Distance",
     "GaussmechError",
+    "GeneralizedForce",
+    "Holonomic",
     "InconsistentConstraintsError",
+    "InconsistentStateError",
     "IndeterminateMotionError",
     "Motion",
+    "NewtonianAttraction",
+    "Nonholonomic",
     "NotSemidefiniteError",
+    "Pfaffian",
+    "PointOnSurface",
+    "Potential",
+    "Prescribed",
     "Program",
+    "Rod",
+    "Spring",
     "Status",
+    "System",
+    "UniformGravity",
     "acceleration",
     "augment",
     "build_info",
@@ -54,6 +93,7 @@ __all__ = [
     "gauss_function",
     "independent_rows",
     "nonideal_force",
+    "opaque",
     "plot",
     "principles",
     "sensitivity",
@@ -70,6 +110,23 @@ _LATER = {
     "principles": "principles",
     "Program": "program",
     "where": "trace",
+    "Acceleration": "constraints",
+    "Distance": "constraints",
+    "Holonomic": "constraints",
+    "Nonholonomic": "constraints",
+    "Pfaffian": "constraints",
+    "PointOnSurface": "constraints",
+    "Prescribed": "constraints",
+    "Rod": "constraints",
+    "AppliedForce": "forces",
+    "Damper": "forces",
+    "GeneralizedForce": "forces",
+    "NewtonianAttraction": "forces",
+    "Potential": "forces",
+    "Spring": "forces",
+    "UniformGravity": "forces",
+    "opaque": "scene",
+    "System": "system",
 }
 
 

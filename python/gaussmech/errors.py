@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GaussmechError",
     "InconsistentConstraintsError",
+    "InconsistentStateError",
     "IndeterminateMotionError",
     "NotSemidefiniteError",
 ]
@@ -92,6 +93,22 @@ class InconsistentConstraintsError(GaussmechError):
     ) -> None:
         super().__init__(message, index=index)
         self.rows = rows
+        self.residual = residual
+
+
+class InconsistentStateError(GaussmechError):
+    """A start state is off the constraints.
+
+    Attributes
+    ----------
+    residual : dict
+        By how much each constraint at fault is missed, by its name.
+    """
+
+    def __init__(
+        self, message: str, *, residual: dict[str, float], index: tuple[int, ...] = ()
+    ) -> None:
+        super().__init__(message, index=index)
         self.residual = residual
 
 

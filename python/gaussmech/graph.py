@@ -116,14 +116,16 @@ class Graph:
 
     def argument(self, size: int) -> list[int]:
         """Nodes of a new argument of the function, one for each of its numbers."""
-        index = len(self.arguments)
-        self.arguments.append(size)
-        made = []
-        for place in range(size):
-            node = self._new((INPUT, index, place), (INPUT,), 0.0)
-            self.inputs[node] = (index, place)
-            made.append(node)
-        return made
+        self.arguments.append(0)
+        return [self.extend(len(self.arguments) - 1) for _ in range(size)]
+
+    def extend(self, index: int) -> int:
+        """The node of one more number of an argument."""
+        place = self.arguments[index]
+        self.arguments[index] += 1
+        node = self._new((INPUT, index, place), (INPUT,), 0.0)
+        self.inputs[node] = (index, place)
+        return node
 
     def _new(self, key: tuple[object, ...], node: tuple[int, ...], value: float) -> int:
         made = len(self.nodes)

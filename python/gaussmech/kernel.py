@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _kernel
 from .diagnosis import Arrays, fault
 from .inputs import as_float, as_problem, as_rows, batch_shape, check_names, check_shapes
-from .results import Motion, Status
+from .results import STATUSES, Motion
 
 __all__ = [
     "acceleration",
@@ -51,7 +51,7 @@ _FIELDS = (
     "status",
 )
 _BIT = {name: 1 << i for i, name in enumerate(_FIELDS)}
-_ALL = (1 << len(_FIELDS)) - 1
+ALL_FIELDS = (1 << len(_FIELDS)) - 1
 _QDD, _Q_C, _K = _BIT["qdd"], _BIT["Q_c"], _BIT["K"]
 _RANK, _RESIDUAL, _STATUS = _BIT["rank"], _BIT["residual"], _BIT["status"]
 _BLAME, _NULL_VECTORS = 1 << 13, 1 << 14
@@ -59,7 +59,6 @@ _PROJECT, _MINIMUM_NORM = 1, 2
 _INCONSISTENT = {"raise": 0, "project": _PROJECT}
 _INDETERMINATE = {"raise": 0, "minimum_norm": _MINIMUM_NORM}
 _ERRORS = {"raise": True, "status": False}
-_STATUSES = {int(s): s for s in Status}
 
 
 def solve(
@@ -170,7 +169,7 @@ def solve(
       zwang       100         Gauss's constraint
       rank        1 of 1 row
     """
-    wanted = _ALL if outputs is None else _wanted(outputs)
+    wanted = ALL_FIELDS if outputs is None else fields_wanted(outputs)
     raw = _run(
         M, Q, A, b, C, row_scale, rtol, ctol, b_atol, inconsistent, indeterminate, errors,
         wanted, names,
@@ -178,7 +177,7 @@ def solve(
     motion = Motion(*raw[:13])
     status = motion.status
     if status.__class__ is int:
-        motion.status = _STATUSES[status]
+        motion.status = STATUSES[status]
     if names is not None:
         n, m = np.shape(Q)[-1], np.shape(b)[-1]
         motion.row_names, motion.coordinate_names = check_names(names, n, m)
@@ -617,15 +616,7 @@ def _run(
     """Call the core; convert first where it does not take the inputs as they are."""
     if b_atol.__class__ is not float:
         b_atol = _allowance(b_atol)
-    try:
-        options = _INCONSISTENT[inconsistent] | _INDETERMINATE[indeterminate]
-        raising = _ERRORS[errors]
-        if (rtol is not None and not 0.0 <= rtol < 1.0) or not ctol >= 0.0:
-            raise ValueError
-        if b_atol.__class__ is not np.ndarray and not b_atol >= 0.0:
-            raise ValueError
-    except (KeyError, TypeError, ValueError):
-        raise _option_error(rtol, ctol, b_atol, inconsistent, indeterminate, errors) from None
+    options, raising = check_options(rtol, ctol, b_atol, inconsistent, indeterminate, errors)
     raw = _solve(M, Q, A, b, C, row_scale, rtol, ctol, b_atol, options, wanted)
     if raw is None:
         M, Q, A, b, C, row_scale, b_atol = _convert(M, Q, A, b, C, row_scale, b_atol)
@@ -731,7 +722,23 @@ def _tolerance(rtol: float | None) -> float:
     raise _option_error(rtol, 0.0, 0.0, "raise", "raise", "raise")
 
 
-def _wanted(outputs: Iterable[str]) -> int:
+def check_options(
+    rtol: Any, ctol: Any, b_atol: Any, inconsistent: Any, indeterminate: Any, errors: Any
+) -> tuple[int, bool]:
+    """Return the options as the core takes them, and whether to raise."""
+    try:
+        options = _INCONSISTENT[inconsistent] | _INDETERMINATE[indeterminate]
+        raising = _ERRORS[errors]
+        if (rtol is not None and not 0.0 <= rtol < 1.0) or not ctol >= 0.0:
+            raise ValueError
+        if b_atol.__class__ is not np.ndarray and not b_atol >= 0.0:
+            raise ValueError
+    except (KeyError, TypeError, ValueError):
+        raise _option_error(rtol, ctol, b_atol, inconsistent, indeterminate, errors) from None
+    return options, raising
+
+
+def fields_wanted(outputs: Iterable[str]) -> int:
     if isinstance(outputs, str):
         outputs = (outputs,)
     bits = _STATUS

@@ -48,6 +48,7 @@ STATUS_MEANING = {
     Status.NO_CONVERGENCE: "no answer: the numbers leave the range of float64",
 }
 
+STATUSES = {int(s): s for s in Status}
 Labels = Sequence[str] | None
 
 
@@ -83,6 +84,8 @@ class Motion:
         See `Status`.
     row_names, coordinate_names : sequence of str or None
         Labels for printing.
+    remark : str
+        What else a reader should know.
     """
 
     qdd: NDArray[np.float64] | None
@@ -100,6 +103,7 @@ class Motion:
     status: Any
     row_names: Labels = None
     coordinate_names: Labels = None
+    remark: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the computed fields as a dictionary, in the order of the record."""
@@ -226,6 +230,8 @@ def _describe(motion: Motion) -> tuple[str, list[tuple[str, ...]]]:
         lines.append(("nullity", value, "directions without mass and constraint"))
     if status != Status.OK:
         lines.append(("status", status.name, STATUS_MEANING[status]))
+    if motion.remark:
+        lines.append(("remark", "", motion.remark))
     return "Motion", lines
 
 
@@ -271,5 +277,7 @@ def _describe_batch(motion: Motion) -> tuple[str, list[tuple[str, ...]]]:
             first = tuple(int(i) for i in np.argwhere(motion.status == code)[0])
             note += f"; first at index {first}"
         lines.append(("status", f"{times} {status.name}", note))
+    if motion.remark:
+        lines.append(("remark", "", motion.remark))
     plural = "s" if count != 1 else ""
     return f"Motion of {count} system{plural}, batch shape {shape}", lines
