@@ -6,8 +6,9 @@
 #include <string.h>
 
 enum { MOST_OPERANDS = 16, MODEL_OUTPUTS = 8, OFF = 7 };
-/* doubles of one block of assembled systems: it stays in the second-level cache */
-enum { BLOCK_DOUBLES = 32768, BLOCK_LEAST = 16 };
+/* A block of assembled systems stays in the second-level cache: so many doubles, but a whole
+ * number of the widest groups that the core and programs take at once. */
+enum { BLOCK_DOUBLES = 65536, BLOCK_LEAST = 16 };
 
 typedef struct {
     PyObject_HEAD
@@ -16,6 +17,7 @@ typedef struct {
     int32_t shape[MOST_OPERANDS][2]; /* inputs, then outputs */
     unsigned char core[MOST_OPERANDS]; /* their dimensions */
     unsigned char sparse[MOST_OPERANDS]; /* outputs with entries that are never stored */
+    PyObject *fixed; /* a tuple: bytes of the doubles of an output that is constant, or None */
 } program;
 
 static void
@@ -26,6 +28,7 @@ program_dealloc(PyObject *self)
 
     Py_XDECREF(g->code);
     Py_XDECREF(g->constants);
+    Py_XDECREF(g->fixed);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
     Py_DECREF(type);
 }
@@ -33,7 +36,7 @@ program_dealloc(PyObject *self)
 static PyObject *
 program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    PyObject *code, *constants;
+    PyObject *code, *constants, *fixed;
     const char *shapes, *cores, *sparse;
     Py_ssize_t shapes_size, cores_size, sparse_size;
     int registers, inputs, outputs;
@@ -42,15 +45,15 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
         PyErr_SetString(PyExc_TypeError, "Program takes no keywords");
         return NULL;
     }
-    if (!PyArg_ParseTuple(args, "SSiiiy#y#y#", &code, &constants, &registers, &inputs,
+    if (!PyArg_ParseTuple(args, "SSiiiy#y#y#O!", &code, &constants, &registers, &inputs,
                           &outputs, &shapes, &shapes_size, &cores, &cores_size, &sparse,
-                          &sparse_size)) {
+                          &sparse_size, &PyTuple_Type, &fixed)) {
         return NULL;
     }
     int total = inputs + outputs;
     if (registers < 0 || inputs < 0 || outputs < 0 || total > MOST_OPERANDS ||
         shapes_size != total * 2 * (Py_ssize_t)sizeof(int32_t) || cores_size != total ||
-        sparse_size != outputs ||
+        sparse_size != outputs || PyTuple_Size(fixed) != outputs ||
         PyBytes_Size(code) % (Py_ssize_t)sizeof(gm_instruction) != 0 ||
         PyBytes_Size(code) / (Py_ssize_t)sizeof(gm_instruction) > INT32_MAX ||
         PyBytes_Size(constants) % (Py_ssize_t)sizeof(double) != 0) {
@@ -74,6 +77,17 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
     memcpy(g->core, cores, (size_t)total);
     memcpy(g->sparse, sparse, (size_t)outputs);
 
+    g->fixed = Py_NewRef(fixed);
+    for (int i = 0; i < outputs; i++) {
+        PyObject *bytes = PyTuple_GetItem(fixed, i);
+        const int32_t *shape = g->shape[inputs + i];
+        Py_ssize_t size = (Py_ssize_t)shape[0] * shape[1] * (Py_ssize_t)sizeof(double);
+        if (bytes != Py_None && (!PyBytes_Check(bytes) || PyBytes_Size(bytes) != size)) {
+            PyErr_SetString(PyExc_ValueError, "a constant output has another size");
+            Py_DECREF(g);
+            return NULL;
+        }
+    }
     unsigned char *seen = malloc((size_t)registers + 1);
     int valid = seen != NULL &&
                 gm_program_valid(&g->p,
@@ -86,6 +100,14 @@ program_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
         return NULL;
     }
     return (PyObject *)g;
+}
+
+/* the numbers of an output that is the same for all states, NULL for others */
+static const char *
+fixed_data(const program *g, int output)
+{
+    PyObject *bytes = PyTuple_GetItem(g->fixed, output);
+    return bytes == Py_None ? NULL : PyBytes_AsString(bytes);
 }
 
 /* --- what calls share ----------------------------------------------------------------- */
@@ -188,6 +210,10 @@ program_evaluate(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
     for (int i = 0; result != NULL && i < g->p.outputs; i++) {
         const int32_t *shape = g->shape[g->p.inputs + i];
         npy_intp sizes[2] = {shape[0], shape[1]};
+        if (fixed_data(g, i) != NULL) {
+            PyTuple_SetItem(result, i, Py_NewRef(Py_None));
+            continue;
+        }
         PyObject *array = gm_new_output(NPY_DOUBLE, g->core[g->p.inputs + i], sizes, a.ndim,
                                         a.shape, &e.out[i]);
         if (array == NULL) {
@@ -206,7 +232,9 @@ program_evaluate(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         all[used++] = &a.in[i];
     }
     for (int i = 0; i < g->p.outputs; i++) {
-        all[used++] = &e.out[i];
+        if (fixed_data(g, i) == NULL) {
+            all[used++] = &e.out[i];
+        }
     }
     gm_scratch scratch;
     e.work = gm_scratch_doubles(&scratch, gm_program_work(&g->p));
@@ -281,8 +309,10 @@ solve_row(void *context, npy_intp count)
         input_views(s->a, first, in);
         gm_program_run(&s->a->g->p, size, in, s->block, s->work);
         for (npy_intp i = 0; i < size; i++) {
-            double off;
-            memcpy(&off, view->data + i * view->item, sizeof off);
+            double off = 0.0;
+            if (view->data != NULL) {
+                memcpy(&off, view->data + i * view->item, sizeof off);
+            }
             s->largest_off = off > s->largest_off ? off : s->largest_off;
             if (!(10.0 * off > s->least)) {
                 continue;
@@ -312,13 +342,22 @@ lay_out(solution *s, const program *g, double *block)
     ptrdiff_t item = 0;
 
     for (int o = 0; o < MODEL_OUTPUTS; o++) {
-        item += (ptrdiff_t)shape[o][0] * shape[o][1];
+        item += fixed_data(g, o) != NULL ? 0 : (ptrdiff_t)shape[o][0] * shape[o][1];
     }
     double *next = block;
     for (int o = 0; o < MODEL_OUTPUTS && block != NULL; o++) {
         ptrdiff_t row = (ptrdiff_t)sizeof(double) * (g->core[g->p.inputs + o] == 2 ? shape[o][1] : 1);
         gm_output v = {(char *)next, item * (ptrdiff_t)sizeof(double), row, sizeof(double)};
         gm_input same = {v.data, v.item, v.row, v.col};
+        if (fixed_data(g, o) != NULL) {
+            /* one for all systems; the program never stores there */
+            same.data = fixed_data(g, o);
+            same.item = 0;
+            v.data = NULL;
+            s->block[o] = v;
+            *views[o] = same;
+            continue;
+        }
         s->block[o] = v;
         *views[o] = same;
         next += (ptrdiff_t)shape[o][0] * shape[o][1];
@@ -366,7 +405,7 @@ program_solve(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
         size_t each = lay_out(&s, g, NULL), work = gm_program_work(&g->p);
         size_t solver = (gm_work_size(s.n, s.m) + 63) / sizeof(double);
         npy_intp most = (npy_intp)(BLOCK_DOUBLES / (each + 1));
-        s.most = most < BLOCK_LEAST ? BLOCK_LEAST : most;
+        s.most = most < BLOCK_LEAST ? BLOCK_LEAST : most - most % BLOCK_LEAST;
         s.most = s.most < a.items ? s.most : a.items;
         gm_scratch scratch;
         size_t block = each * (size_t)s.most;
@@ -420,7 +459,8 @@ program_solve(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 
 static PyMethodDef program_methods[] = {
     {"evaluate", (PyCFunction)(void (*)(void))program_evaluate, METH_FASTCALL,
-     "evaluate(*arguments): a tuple of arrays, one for each output; None when an argument\n"
+     "evaluate(*arguments): a tuple of arrays, one for each output, None for those that are\n"
+     "constant; None instead of the tuple when an argument\n"
      "is no plain aligned float64 array (or, for a number, a float) or does not fit."},
     {"solve", (PyCFunction)(void (*)(void))program_solve, METH_FASTCALL,
      "solve(*arguments, rtol, ctol, options, wanted, has_C): the motion of the model whose\n"
@@ -430,7 +470,7 @@ static PyMethodDef program_methods[] = {
 };
 
 static PyType_Slot program_slots[] = {
-    {Py_tp_doc, "Program(code, constants, registers, inputs, outputs, shapes, cores, sparse)"},
+    {Py_tp_doc, "Program(code, constants, registers, inputs, outputs, shapes, cores, sparse, fixed)"},
     {Py_tp_new, (void *)program_new},
     {Py_tp_dealloc, (void *)program_dealloc},
     {Py_tp_methods, program_methods},

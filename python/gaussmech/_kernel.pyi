@@ -38,6 +38,7 @@ class Program:
         shapes: bytes,
         cores: bytes,
         sparse: bytes,
+        fixed: tuple[bytes | None, ...],
         /,
     ) -> Program: ...
     def evaluate(self, *arguments: object) -> tuple[Any, ...] | None: ...

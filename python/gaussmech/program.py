@@ -33,7 +33,7 @@ STORE = CODE["store"]
 class Compiled:
     """Outputs of a graph as code: what the C core runs."""
 
-    __slots__ = ("code", "constants", "kernel", "outputs", "registers", "shapes")
+    __slots__ = ("code", "constants", "fixed", "kernel", "outputs", "registers", "shapes")
 
     def __init__(
         self,
@@ -43,7 +43,10 @@ class Compiled:
         shapes: Sequence[Shape],
         outputs: Sequence[Shape],
         sparse: Sequence[bool],
+        fixed: Sequence[Float | None] | None = None,
     ) -> None:
+        # outputs that are the same for all states
+        self.fixed = [None] * len(outputs) if fixed is None else list(fixed)
         self.code, self.constants, self.registers = code, constants, registers
         self.shapes, self.outputs = list(shapes), list(outputs)
         flat = [size for shape in [*shapes, *outputs] for size in (*shape, 1, 1)[:2]]
@@ -56,6 +59,7 @@ class Compiled:
             struct.pack(f"={len(flat)}i", *flat),
             bytes(len(shape) for shape in [*shapes, *outputs]),
             bytes(sparse),
+            tuple(None if x is None else x.tobytes() for x in self.fixed),
         )
 
     def __len__(self) -> int:
@@ -68,7 +72,18 @@ class Compiled:
             given = convert_arguments(names, self.shapes, arguments)
             raw = self.kernel.evaluate(*given)
             assert raw is not None, "converted arguments are what the core takes"
-        return raw
+        if all(x is None for x in self.fixed):
+            return raw
+        varying = [(a, len(s)) for a, s in zip(raw, self.outputs, strict=True) if a is not None]
+        if varying:
+            batch = varying[0][0].shape[: varying[0][0].ndim - varying[0][1]]
+        else:
+            shapes = zip(arguments, self.shapes, strict=True)
+            batch = np.broadcast_shapes(*(np.shape(a)[: np.ndim(a) - len(s)] for a, s in shapes))
+        return tuple(
+            a if x is None else np.broadcast_to(x, batch + x.shape) if batch else x.copy()
+            for a, x in zip(raw, self.fixed, strict=True)
+        )
 
 
 def convert_arguments(
@@ -104,8 +119,14 @@ def compile_outputs(
     once. Entries that are zero by structure are not stored.
     """
     wanted: dict[int, list[tuple[int, int, int]]] = {}
-    sparse = []
+    sparse: list[bool] = []
+    fixed: list[Float | None] = []
     for k, (nodes, shape) in enumerate(outputs):
+        if all(graph.number(node) is not None for node in nodes):
+            fixed.append(np.array([graph.values[node] for node in nodes]).reshape(shape))
+            sparse.append(False)
+            continue
+        fixed.append(None)
         columns = shape[1] if len(shape) == 2 else 1
         zeros = False
         for i, node in enumerate(nodes):
@@ -149,7 +170,7 @@ def compile_outputs(
             code.append((STORE, k, mine, row, column))
         if node not in last:
             free.append(mine)
-    return Compiled(code, constants, used, shapes, [shape for _, shape in outputs], sparse)
+    return Compiled(code, constants, used, shapes, [shape for _, shape in outputs], sparse, fixed)
 
 
 # ------------------------------------------------------------------ the public class

@@ -616,24 +616,21 @@ class System:
     # -------------------------------------------------------------- states
 
     def _arguments(self, model: _Model, t: Any, q: Any, qd: Any) -> tuple[Any, ...]:
-        """What the programs take: the start state where nothing is given."""
-        fresh = q is not None or qd is not None or t is not None
+        """What the programs take: the start state where nothing is given.
+
+        They ask for a conversion themselves; only functions in Python need it beforehand.
+        """
         t = self.t if t is None else t
         q = self._q if q is None else q
         qd = self._qd if qd is None else qd
-        if fresh or t.__class__ is not float:
-            t, q, qd, _ = convert_arguments(
-                ("t", "q", "qd", "p"),
-                ((), (model.n,), (model.n,), (model.parameters.shape[-1],)),
-                (t, q, qd, model.parameters),
-            )
-            t = float(t) if t.ndim == 0 else t
+        if not model.opaque:
+            return t, q, qd, model.parameters, _NOTHING
+        shapes = model.compiled.shapes[:4]
+        t, q, qd, _ = convert_arguments(NAMES[:4], shapes, (t, q, qd, model.parameters))
         return t, q, qd, model.parameters, self._opaque(model, t, q, qd)
 
     def _opaque(self, model: _Model, t: Any, q: Float, qd: Float) -> Float:
         """Values of the functions that stay Python, state by state."""
-        if not model.opaque:
-            return _NOTHING
         batch = np.broadcast_shapes(
             np.shape(t), q.shape[:-1], qd.shape[:-1], model.parameters.shape[:-1]
         )
