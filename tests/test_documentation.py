@@ -54,15 +54,25 @@ def without_rounding(text):
 
 
 def test_the_readme_examples_print_what_the_readme_shows():
-    example, clash, check, derivation = blocks("python")
-    printed, error, report = blocks("text")
+    example, clash, model, check, derivation = blocks("python")
+    printed, error, moved, report = blocks("text")
     scope = {}
     assert printed_by(example, scope) == printed
     with pytest.raises(gm.InconsistentConstraintsError) as caught:
         exec(clash, scope)
     assert f"InconsistentConstraintsError: {caught.value}\n" == error
-    assert "5 of 5 formulations that apply agree" in printed_by(check, scope)
+    assert printed_by(model, scope) == moved
+    assert "6 of 6 formulations that apply agree" in printed_by(check, scope)
     assert without_rounding(printed_by(derivation, scope)) == without_rounding(report)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+def test_an_example_runs_is_short_and_asserts_something(path):
+    text = path.read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if line.strip()]
+    assert len(lines) <= 16, "one line of title and fifteen of code"
+    assert "assert " in lines[-1]
+    printed_by(text, {})
 
 
 def test_the_ci_script_runs_exactly_the_readme_commands():

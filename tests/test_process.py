@@ -352,6 +352,20 @@ def test_every_cpu_level_passes_the_battery(level):
     assert int(done.stdout) in (2, 4, 8)
 
 
+def test_programs_have_the_same_bits_at_every_level():
+    code = """
+        import numpy as np
+        import gaussmech as gm
+        f = gm.Program(lambda t, q: np.array([np.sin(q[0] * t) / q[1], np.exp(q @ q), q[0]**1.3]), (), 2)
+        t, q = np.linspace(0.1, 2, 37), np.linspace(0.1, 3, 74).reshape(37, 2)
+        second = f.rate((1.0, "qd")).rate((1.0, "qd", None))
+        print(f(t, q).tobytes().hex(), f.jacobian("q")(t, q).tobytes().hex())
+        print(second(t, q, q).tobytes().hex())
+        """
+    levels = gm.build_info()["cpu_levels"]
+    assert len({run(code, GAUSSMECH_CPU=level).stdout for level in levels}) == 1
+
+
 def test_the_best_level_is_taken_when_none_is_asked_for():
     code = "import gaussmech as gm; i = gm.build_info(); print(i['cpu'] == i['cpu_levels'][-1])"
     assert run(code, GAUSSMECH_CPU="").stdout.strip() == "True"

@@ -505,7 +505,7 @@ def test_derived_rows_agree_with_80_digit_differences_for_every_constraint():
         return np.sin(q[0]) * qd[1] ** 2 + t * qd[2] * qd[3] - q[4] * qd[5]
 
     def pfaffian(t, q):
-        return np.array([np.cos(q[0]), t, q[1] * q[2], 0.0, 1.0, q[5]])
+        return np.array([np.cos(q[0]), t, q[1] * q[2], 0.0, 1.0, q[5], 0.0, q[7], t])
 
     s = gm.System()
     a = s.add_particle("a", mass=1.0, position=[0.3, 0.5, 0.8], velocity=[0.1, 0.2, -0.4])
@@ -525,6 +525,18 @@ def test_derived_rows_agree_with_80_digit_differences_for_every_constraint():
         (gm.PointOnSurface("o", a, lambda t, r: r[0] * r[1] - t * r[2]),
          lambda t, q: q[0] * q[1] - t * q[2], True),
     ]  # fmt: skip
+    middle = s.add_particle("c", mass=1.0, position=[0.7, 0.05, 0.7], velocity=[0.0, 0.1, 0.2])
+    rod = gm.Rod("r", a, middle, b)
+    share, whole = 0.5, np.linalg.norm([0.8, -0.9, -0.2])
+    constraints.append(
+        (
+            rod,
+            lambda t, q: np.concatenate(
+                [[np.linalg.norm(q[3:6] - q[:3]) - whole], q[6:] - q[:3] - (q[3:6] - q[:3]) * share]
+            ),
+            True,
+        )
+    )
     for constraint, *_ in constraints:
         s.add_constraint(constraint)
     rng = np.random.default_rng(2)
@@ -532,8 +544,8 @@ def test_derived_rows_agree_with_80_digit_differences_for_every_constraint():
     for _ in range(100):
         t, q, v = (
             rng.uniform(0.1, 1),
-            rng.uniform(0.2, 1, 6) * [1, 1, 1, -1, 1, -1],
-            rng.uniform(-1, 1, 6),
+            rng.uniform(0.2, 1, 9) * [1, 1, 1, -1, 1, -1, 1, -1, 1],
+            rng.uniform(-1, 1, 9),
         )
         _, _, A, b, _ = s.assemble(t, q, v)
         scale = s.assemble(t, q, v).row_scale
@@ -553,7 +565,7 @@ def test_derived_rows_agree_with_80_digit_differences_for_every_constraint():
                 exact_A = high.jacobian(f, (t, q, v), 2)
                 exact_b = [-x for x in high.derivative(f, (t, q, v), (1.0, v, None))]
                 value = high.values(f, t, q, v)
-            assert high.worst(A[k], exact_A, np.repeat(scale[k], 6)) <= 1e-13
+            assert high.worst(A[k], exact_A, np.repeat(scale[k], 9)) <= 1e-13
             assert high.worst(b[k], exact_b, error[k]) <= 1e-13
             assert high.worst(residual[k], value, np.full(len(value), 3.0)) <= 1e-13
 

@@ -122,19 +122,18 @@ def compile_outputs(
     sparse: list[bool] = []
     fixed: list[Float | None] = []
     for k, (nodes, shape) in enumerate(outputs):
-        if all(graph.number(node) is not None for node in nodes):
+        numbers = {graph.number(node) for node in set(nodes)}
+        if None not in numbers:
             fixed.append(np.array([graph.values[node] for node in nodes]).reshape(shape))
             sparse.append(False)
             continue
         fixed.append(None)
         columns = shape[1] if len(shape) == 2 else 1
-        zeros = False
+        zero = graph.constant(0.0)
+        sparse.append(zero in nodes)
         for i, node in enumerate(nodes):
-            if graph.is_zero(node):
-                zeros = True
-            else:
+            if node != zero:
                 wanted.setdefault(node, []).append((k, i // columns, i % columns))
-        sparse.append(zeros)
     order = graph.ancestors(wanted)
     last: dict[int, int] = {}
     for step, node in enumerate(order):

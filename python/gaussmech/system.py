@@ -461,13 +461,17 @@ class System:
             if callable(self._mass):
                 self._read_mass_function(scene, M)
             else:
-                block = scene.number("mass_matrix", self._mass, (k, k))
-                _place(block, M, n)
+                constant = as_float("mass_matrix", self._mass)
+                if constant.shape == (k, k):
+                    # most entries are zero, and there are many
+                    for i, j in np.argwhere(constant):
+                        M[i * n + j] = graph.constant(float(constant[i, j]))
+                else:
+                    _place(scene.number("mass_matrix", constant, (k, k)), M, n)
         for particle in self._particles:
             m = scene.number(f"mass of {particle.name!r}", particle.mass)
             for i in range(particle.first, particle.first + particle.dimension):
                 M[i * n + i] = m.node
-        assert graph is scene.graph
 
     def _read_mass_function(self, scene: Scene, M: list[int]) -> None:
         k, n = len(self._coordinates), scene.n
@@ -581,8 +585,8 @@ class System:
     ) -> _Model:
         graph, n, m = scene.graph, scene.n, len(parts.A)
         flat = [node for row in parts.A for node in row]
-        sizes = graph.sizes(flat)
-        row_scale = [graph.total(sizes[k * n : (k + 1) * n]) for k in range(m)]
+        there = [[node for node in row if not graph.is_zero(node)] for row in parts.A]
+        row_scale = [graph.total(graph.sizes(row)) for row in there]
         some = graph.constant(B_ERROR * EPS)
         b_error = [graph.mul(some, size) for size in graph.sizes(parts.b)]
         zero = graph.constant(0.0)
