@@ -356,7 +356,7 @@ def test_programs_have_the_same_bits_at_every_level():
     code = """
         import numpy as np
         import gaussmech as gm
-        f = gm.Program(lambda t, q: np.array([np.sin(q[0] * t) / q[1], np.exp(q @ q), q[0]**1.3]), (), 2)
+        f = gm.Program(lambda t, q: np.array([np.sin(q[0] * t) / q[1], np.exp(q @ q)]), (), 2)
         t, q = np.linspace(0.1, 2, 37), np.linspace(0.1, 3, 74).reshape(37, 2)
         second = f.rate((1.0, "qd")).rate((1.0, "qd", None))
         print(f(t, q).tobytes().hex(), f.jacobian("q")(t, q).tobytes().hex())

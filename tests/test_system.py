@@ -517,7 +517,7 @@ def test_derived_rows_agree_with_80_digit_differences_for_every_constraint():
         (gm.Pfaffian("p", pfaffian, lambda t, q: t * q[0]),
          lambda t, q, qd: pfaffian(t, q) @ qd + t * q[0], False),
         (gm.Distance("d", a, b, 1.0),
-         lambda t, q: np.linalg.norm(q[:3] - q[3:]) - 1.0, True),
+         lambda t, q: np.linalg.norm(q[:3] - q[3:6]) - 1.0, True),
         (gm.Distance("g", origin, a, 1.0),
          lambda t, q: np.linalg.norm(q[:3] - origin.place) - 1.0, True),
         (gm.Prescribed("s", "b.y", lambda t: np.sin(3 * t)),
