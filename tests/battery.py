@@ -128,7 +128,7 @@ def models():
             p = s.add_particle(f"p{k}", mass=1.0, position=[k + 1.0, 0.0], velocity=[0.0, 0.0])
             s.add_constraint(gm.Distance(f"rod {k}", last, p))
             last = p
-        s.add_constraint(gm.Distance("again", s.ground([0.0, 0.0]), s._particles[0]))
+        s.add_constraint(gm.Distance("again", s.ground([0.0, 0.0]), s._bodies[0]))
         s.add_force(gm.UniformGravity([0.0, -1.0]))
         one = s.solve()
         assert one.rank == links

@@ -30,7 +30,9 @@ LAYERS = {
     "forces": 6,
     "constraints": 7,
     "assembly": 6,
-    "system": 8,
+    "reading": 8,
+    "start": 9,
+    "system": 10,
     "ufuncs": 3,
     "virtual": 4,
     "formulations": 5,
@@ -39,8 +41,8 @@ LAYERS = {
     "check": 7,
     "principles": 7,
     "plot": 8,
-    "__main__": 9,
-    "__init__": 10,
+    "__main__": 11,
+    "__init__": 12,
 }
 MODULES = sorted(PACKAGE.glob("*.py"))
 

@@ -11,6 +11,7 @@ import pytest
 import gaussmech as gm
 import high_precision as high
 from gaussmech import assembly as records
+from gaussmech.reading import read
 
 EPS = np.finfo(float).eps
 CASES = {
@@ -540,7 +541,7 @@ def test_derived_rows_agree_with_80_digit_differences_for_every_constraint():
     for constraint, *_ in constraints:
         s.add_constraint(constraint)
     rng = np.random.default_rng(2)
-    model = s._read()
+    model = read(s)
     for _ in range(100):
         t, q, v = (
             rng.uniform(0.1, 1),
@@ -733,7 +734,7 @@ def test_what_is_built_wrong_gets_its_sentence(build, error, message):
 
 def test_a_point_of_another_system_is_refused():
     s, other = pendulum(), pendulum()
-    bob = other._particles[0]
+    bob = other._bodies[0]
     with pytest.raises(ValueError, match="holds 'bob', which is not in this system"):
         s.add_constraint(gm.Distance("d", s.ground([0, 0]), bob))
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bodies import Particle
+from .bodies import Body
 from .kernel import solve
 from .results import Motion, listed
 
@@ -195,7 +195,7 @@ class ModelMotion(Motion):
     """
 
     rows: dict[str, slice] = field(default_factory=dict)
-    particles: tuple[Particle, ...] = ()
+    bodies: tuple[Body, ...] = ()
     assemble: Callable[[], Assembly] | None = None
     q: Any = None
     qd: Any = None
@@ -234,13 +234,13 @@ class ModelMotion(Motion):
         unique = self.multipliers_unique[..., part].all(axis=-1)
         forces = {
             p.name: force[..., p.coordinates]
-            for p in self.particles
+            for p in self.bodies
             if np.any(A[..., p.coordinates] != 0)
         }
         return Reaction(force, forces, bool(unique) if np.ndim(unique) == 0 else unique)
 
     def __getitem__(self, name: str) -> BodyMotion:
-        for p in self.particles:
+        for p in self.bodies:
             if p.name == name:
                 if self.qdd is None or self.Q_c is None:
                     raise ValueError("a particle needs qdd and Q_c; solve with all outputs")
@@ -248,7 +248,7 @@ class ModelMotion(Motion):
                 return BodyMotion(
                     self.q[..., k], self.qd[..., k], self.qdd[..., k], self.Q_c[..., k]
                 )
-        known = ", ".join(repr(p.name) for p in self.particles) or "none"
+        known = ", ".join(repr(p.name) for p in self.bodies) or "none"
         raise KeyError(f"no particle has the name {name!r}; there are {known}")
 
 

@@ -18,7 +18,9 @@ from .scene import Point
 from .trace import TracedArray
 
 if TYPE_CHECKING:
+    from .bodies import RigidBody
     from .scene import Scene
+    from .system import System
 
 __all__ = [
     "Acceleration",
@@ -60,6 +62,9 @@ class Constraint:
         """φ(t, q) or G(t, q, q̇) as expressions, (rows,)."""
         raise NotImplementedError
 
+    def join(self, system: System) -> None:
+        """Bring what it needs of its own into a system, such as a coordinate."""
+
     def set_start(self, q: Float) -> None:
         """Take from the start state what was not given."""
 
@@ -78,7 +83,7 @@ def _as_points(owner: Constraint, points: Sequence[Any]) -> tuple[Point, ...]:
         if not is_point(point):
             raise TypeError(
                 f"{type(owner).__name__} {owner.name!r} has {point!r} for a point; expected a "
-                "particle or s.ground([...])"
+                "particle, a body, body.at([...]) or s.ground([...])"
             )
     return tuple(points)
 
@@ -374,3 +379,16 @@ class PointOnSurface(Constraint):
         moving = len(inspect.signature(self.f).parameters) - extra >= 2
         name = f"constraint {self.name!r}"
         return scene.call(self.f, name, "tr" if moving else "r", (None,), point)
+
+
+class UnitQuaternion(Constraint):
+    """The quaternion of a rigid body has length one; made with the body."""
+
+    def __init__(self, name: str, body: RigidBody) -> None:
+        super().__init__(name)
+        self.points = (body,)
+
+    def residual(self, scene: Scene) -> Any:
+        (body,) = self.points
+        e = scene.q[body.quaternion]  # type: ignore[attr-defined]
+        return np.array([(e @ e - 1.0) * 0.5])

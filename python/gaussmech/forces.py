@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .bodies import Ground, Particle
+from .bodies import Body, BodyPoint, Coordinate, Ground
 from .scene import Point
 from .trace import as_array
 
@@ -33,8 +33,8 @@ class Force:
 
     points: tuple[Point, ...] = ()
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
-        """Push on the points and coordinates of a scene."""
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
+        """Push on the points and coordinates of a scene, given all bodies."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -42,7 +42,7 @@ class Force:
 
 
 class UniformGravity(Force):
-    """Weight of every particle, F = m g.
+    """Weight of every body, F = m g at its centre of mass.
 
     Parameters
     ----------
@@ -53,8 +53,10 @@ class UniformGravity(Force):
     def __init__(self, g: Any) -> None:
         self.g = g
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
-        for body in particles:
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
+        for body in bodies:
+            if isinstance(body, Coordinate):
+                continue
             g = scene.number("g of UniformGravity", self.g, (body.dimension,))
             scene.push(body, g * scene.number(f"mass of {body.name!r}", body.mass))
 
@@ -67,7 +69,7 @@ class NewtonianAttraction(Force):
     G : float or (B,) array_like
         The constant of gravitation.
     p, q : points, optional
-        The bodies; without them every pair of particles. A point of the ground counts with mass
+        The bodies; without them every pair of bodies. A point of the ground counts with mass
         one, so that G is then the gravitational parameter of the centre.
     """
 
@@ -79,15 +81,16 @@ class NewtonianAttraction(Force):
         self.G = G
         self.points = () if p is None or q is None else (p, q)
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
+        heavy = [b for b in bodies if not isinstance(b, Coordinate)]
         pairs: list[Any] = [self.points] if self.points else [
-            (a, b) for i, a in enumerate(particles) for b in particles[i + 1 :]
+            (a, b) for i, a in enumerate(heavy) for b in heavy[i + 1 :]
         ]  # fmt: skip
         for p, q in pairs:
             r = p.position(scene) - q.position(scene)
             strength = scene.number("G of NewtonianAttraction", self.G)
             for body in (p, q):
-                if isinstance(body, Particle):
+                if isinstance(body, Body):
                     strength = strength * scene.number(f"mass of {body.name!r}", body.mass)
             square = r @ r
             pull = r * (-strength / (square * np.sqrt(square)))
@@ -113,7 +116,7 @@ class Spring(Force):
         self.points = (p, q)
         self.stiffness, self.length = stiffness, length
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
         p, q = self.points
         r = p.position(scene) - q.position(scene)
         k = scene.number("stiffness of a Spring", self.stiffness)
@@ -139,7 +142,7 @@ class Damper(Force):
         self.points = (p, q)
         self.damping = damping
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
         p, q = self.points
         r = p.position(scene) - q.position(scene)
         v = scene.velocity(p) - scene.velocity(q)
@@ -164,7 +167,7 @@ class AppliedForce(Force):
         self.points = (p,)
         self.force = force
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
         (p,) = self.points
         name = f"force on {p.name!r}"
         scene.push(p, scene.vector(self.force, name, "tqv", p.dimension))
@@ -182,7 +185,7 @@ class GeneralizedForce(Force):
     def __init__(self, f: Any) -> None:
         self.f = f
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
         scene.add_force(scene.vector(self.f, "GeneralizedForce", "tqv", scene.n))
 
 
@@ -200,7 +203,7 @@ class Potential(Force):
             raise TypeError(f"V is a {type(V).__name__}; expected a function V(t, q)")
         self.V = V
 
-    def apply(self, scene: Scene, particles: list[Particle]) -> None:
+    def apply(self, scene: Scene, bodies: list[Body]) -> None:
         energy = scene.call(self.V, "Potential", "tq", (1,))
         graph = scene.graph
         inputs = [e.node for e in scene.q]
@@ -212,4 +215,4 @@ class Potential(Force):
 
 def is_point(x: object) -> bool:
     """Whether something can carry a force or a constraint."""
-    return isinstance(x, (Particle, Ground))
+    return isinstance(x, (Body, BodyPoint, Ground)) and not isinstance(x, Coordinate)
