@@ -48,8 +48,12 @@ MODULES = sorted(PACKAGE.glob("*.py"))
 
 
 def package_imports(path):
-    """Modules of the package that a module imports, with the nodes."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    """Modules of the package that a module imports to run: names of types alone do not count."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for block in ast.walk(tree):
+        if isinstance(block, ast.If) and getattr(block.test, "id", "") == "TYPE_CHECKING":
+            block.body = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (
             node.level or (node.module or "").startswith("gaussmech")
         ):
