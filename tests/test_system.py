@@ -859,7 +859,7 @@ def test_motions_of_models_look_up_and_say_what_is_missing():
     assert motion["bob"].position.tolist() == [3, -4] and motion["bob"].velocity.tolist() == [4, 3]
     assert np.allclose(motion["bob"].constraint_force, motion.Q_c)
     assert "acceleration" in repr(motion["bob"]) and "bob" in repr(motion.reaction("rod"))
-    with pytest.raises(KeyError, match="no particle has the name 'rod'; there are 'bob'"):
+    with pytest.raises(KeyError, match="no body has the name 'rod'; there are 'bob'"):
         motion["rod"]
     with pytest.raises(KeyError, match="no constraint has the name 'bob'; there are 'rod'"):
         motion.reaction("bob")

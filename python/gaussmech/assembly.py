@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .bodies import Body
+from .bodies import Body, RigidBody, quaternion_rates
 from .kernel import solve
 from .results import Motion, listed
 
@@ -143,7 +143,10 @@ class Reaction:
     generalized : (..., n) ndarray
         A_kᵀ μ_k, on the coordinates.
     forces : dict
-        The force on each particle, by name.
+        The force on each body, by name.
+    moments, moments_body : dict
+        The moment about the centre of mass of each body that turns: in the plane a number; in
+        space a vector of space, and of the frame of the body.
     unique : bool or (...) ndarray
         Whether it is unique: not, where other constraints say the same.
     """
@@ -151,9 +154,15 @@ class Reaction:
     generalized: Float
     forces: dict[str, Float]
     unique: Any
+    moments: dict[str, Float] = field(default_factory=dict)
+    moments_body: dict[str, Float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        lines = [f"  {name}  {_vector(force)}" for name, force in self.forces.items()]
+        lines = [
+            f"  {name}  {_vector(force)}"
+            + (f"  moment {_vector(self.moments[name])}" if name in self.moments else "")
+            for name, force in self.forces.items()
+        ]
         note = "" if np.all(self.unique) else "   (not unique: minimum norm)"
         title = f"Reaction {_vector(self.generalized)}{note}"
         return "\n".join([title, *lines])
@@ -161,24 +170,36 @@ class Reaction:
 
 @dataclass(slots=True, eq=False)
 class BodyMotion:
-    """State and acceleration of one particle.
+    """State and acceleration of one body.
 
     Attributes
     ----------
     position, velocity, acceleration : (..., d) ndarray
     constraint_force : (..., d) ndarray
         Total force of all constraints on it.
+    angular_velocity, angular_acceleration : float or (..., 3) ndarray, or None
+        Of a body that turns: in space in the frame of the body.
     """
 
     position: Float
     velocity: Float
     acceleration: Float
     constraint_force: Float
+    angular_velocity: Any = None
+    angular_acceleration: Any = None
 
     def __repr__(self) -> str:
         return "\n".join(
-            f"  {name:<16} {_vector(getattr(self, name))}"
-            for name in ("position", "velocity", "acceleration", "constraint_force")
+            f"  {name:<20} {_vector(getattr(self, name))}"
+            for name in (
+                "position",
+                "velocity",
+                "acceleration",
+                "constraint_force",
+                "angular_velocity",
+                "angular_acceleration",
+            )
+            if getattr(self, name) is not None
         )
 
 
@@ -232,24 +253,56 @@ class ModelMotion(Motion):
         A = self.assemble()[2][..., part, :]
         force: Float = (A * self.multipliers_total[..., part, None]).sum(axis=-2)
         unique = self.multipliers_unique[..., part].all(axis=-1)
-        forces = {
-            p.name: force[..., p.coordinates]
-            for p in self.bodies
-            if np.any(A[..., p.coordinates] != 0)
-        }
-        return Reaction(force, forces, bool(unique) if np.ndim(unique) == 0 else unique)
+        reaction = Reaction(force, {}, bool(unique) if np.ndim(unique) == 0 else unique)
+        for body in self.bodies:
+            k = body.coordinates
+            if not np.any(A[..., k] != 0) or body.kind == "coordinate":
+                continue
+            reaction.forces[body.name] = force[..., body.place]
+            if body.size == 3 and body.turns():
+                reaction.moments[body.name] = force[..., body.first + 2]
+            elif isinstance(body, RigidBody):
+                q = np.asarray(self.q, dtype=float)
+                own = 0.5 * _turned(_rates(q[..., body.quaternion]), force[..., body.quaternion])
+                reaction.moments_body[body.name] = own
+                reaction.moments[body.name] = _turned(body.rotation_at(q), own)
+        return reaction
 
     def __getitem__(self, name: str) -> BodyMotion:
         for p in self.bodies:
-            if p.name == name:
+            if p.name == name and p.kind != "coordinate":
                 if self.qdd is None or self.Q_c is None:
-                    raise ValueError("a particle needs qdd and Q_c; solve with all outputs")
-                k = p.coordinates
-                return BodyMotion(
-                    self.q[..., k], self.qd[..., k], self.qdd[..., k], self.Q_c[..., k]
-                )
+                    raise ValueError("a body needs qdd and Q_c; solve with all outputs")
+                return self._of(p)
         known = ", ".join(repr(p.name) for p in self.bodies) or "none"
-        raise KeyError(f"no particle has the name {name!r}; there are {known}")
+        raise KeyError(f"no body has the name {name!r}; there are {known}")
+
+    def _of(self, body: Body) -> BodyMotion:
+        q, qd = np.asarray(self.q, dtype=float), np.asarray(self.qd, dtype=float)
+        k = body.place
+        assert self.qdd is not None and self.Q_c is not None
+        motion = BodyMotion(q[..., k], qd[..., k], self.qdd[..., k], self.Q_c[..., k])
+        if body.size == 3 and body.turns():
+            a = body.first + 2
+            motion.angular_velocity = qd[..., a]
+            motion.angular_acceleration = self.qdd[..., a]
+        elif isinstance(body, RigidBody):
+            G = _rates(q[..., body.quaternion])
+            # G(ė) ė = 0, so that the derivative of 2 G ė is 2 G ë
+            motion.angular_velocity = 2 * _turned(G, qd[..., body.quaternion])
+            motion.angular_acceleration = 2 * _turned(G, self.qdd[..., body.quaternion])
+        return motion
+
+
+def _rates(e: Float) -> Float:
+    """G(e) of quaternions, (..., 3, 4)."""
+    G: Float = np.moveaxis(np.array(quaternion_rates(np.moveaxis(e, -1, 0))), (0, 1), (-2, -1))
+    return G
+
+
+def _turned(X: Float, x: Float) -> Float:
+    product: Float = (X @ x[..., None])[..., 0]
+    return product
 
 
 @dataclass(slots=True, eq=False, repr=False)

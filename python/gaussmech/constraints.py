@@ -68,6 +68,13 @@ class Constraint:
     def set_start(self, q: Float) -> None:
         """Take from the start state what was not given."""
 
+    def slip(self, scene: Scene) -> Any:
+        """The velocity with which its first point slides, (d,): for friction."""
+        velocity = scene.velocity(self.points[0])
+        if len(self.points) > 1:
+            velocity = velocity - scene.velocity(self.points[1])
+        return velocity
+
     def note(self) -> str:
         """What a reader should know about it."""
         return ""
@@ -78,7 +85,7 @@ class Constraint:
         return f"{type(self).__name__}({self.name!r}{points}{', ' + note if note else ''})"
 
 
-def _as_points(owner: Constraint, points: Sequence[Any]) -> tuple[Point, ...]:
+def as_points(owner: Constraint, points: Sequence[Any]) -> tuple[Point, ...]:
     for point in points:
         if not is_point(point):
             raise TypeError(
@@ -256,7 +263,7 @@ class Distance(Constraint):
         self, name: str, p: Any, q: Any, length: Any = None, *, nonideal: Any = None
     ) -> None:
         super().__init__(name, nonideal)
-        self.points = _as_points(self, [p, q])
+        self.points = as_points(self, [p, q])
         self.length, self._given = length, length is not None
 
     def set_start(self, q: Float) -> None:
@@ -294,7 +301,7 @@ class Rod(Constraint):
 
     def __init__(self, name: str, *points: Any, nonideal: Any = None) -> None:
         super().__init__(name, nonideal)
-        self.points = _as_points(self, points)
+        self.points = as_points(self, points)
         if len(points) < 2:
             raise ValueError(f"Rod {name!r} has {len(points)} points; expected two or more")
         self._length: Any = None
@@ -368,7 +375,7 @@ class PointOnSurface(Constraint):
 
     def __init__(self, name: str, p: Any, f: Callable[..., Any], *, nonideal: Any = None) -> None:
         super().__init__(name, nonideal)
-        self.points = _as_points(self, [p])
+        self.points = as_points(self, [p])
         if not callable(f):
             raise TypeError(f"f of {name!r} is {f!r}; expected a function f(r) or f(t, r)")
         self.f = f
@@ -386,7 +393,7 @@ class UnitQuaternion(Constraint):
 
     def __init__(self, name: str, body: RigidBody) -> None:
         super().__init__(name)
-        self.points = (body,)
+        self.points = as_points(self, [body])
 
     def residual(self, scene: Scene) -> Any:
         (body,) = self.points

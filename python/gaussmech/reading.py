@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from .bodies import Body
 from .constraints import Constraint, Prescribed
-from .graph import ABS, MAX, Graph
+from .friction import Friction, sliding
+from .graph import ABS, MAX, SQRT, Graph
 from .inputs import as_float
 from .program import Compiled, compile_outputs
 from .results import listed
@@ -47,6 +48,9 @@ class Model:
     opaque: list[tuple[Opaque, int]]
     has_C: bool
     names: tuple[list[str], list[str]]
+    # where the total multipliers stand in x, and the sliding speeds, if friction asks for them
+    multipliers: slice | None
+    slips: tuple[list[str], Compiled] | None
     start_ok: bool  # the start state was found to satisfy the constraints
     bodies: tuple[Body, ...]
 
@@ -98,17 +102,19 @@ def read(s: System) -> Model:
         before = len(parts.A)
         attempt(lambda c=constraint: _constraint(s, scene, c, parts))  # type: ignore[misc]
         rows[constraint.name] = slice(before, len(parts.A))
+    slips: list[tuple[str, int]] = []
+    for constraint in s._constraints:
         if constraint.nonideal is not None:
-            given = attempt(lambda c=constraint: _nonideal(s, scene, c))  # type: ignore[misc]
+            given = attempt(lambda c=constraint: _nonideal(scene, c, rows, parts, slips))  # type: ignore[misc]
             if given is not None:
-                C = [graph.add(x, e.node) for x, e in zip(C, given, strict=True)]
+                C = [graph.add(x, y) for x, y in zip(C, given, strict=True)]
     if faults:
         if len(faults) == 1:
             raise ValueError(faults[0])
         raise ValueError(
             f"the system has {len(faults)} faults:\n" + "\n".join(f"  {f}" for f in faults)
         )
-    s._model = _compiled(s, scene, M, C, rows, parts)
+    s._model = _compiled(s, scene, M, C, rows, parts, slips)
     return s._model
 
 
@@ -183,9 +189,49 @@ def _generalized_force(s: System, scene: Scene) -> None:
     scene.add_force([*force, *zeros])
 
 
-def _nonideal(s: System, scene: Scene, constraint: Constraint) -> Any:
+def _nonideal(
+    scene: Scene,
+    constraint: Constraint,
+    rows: dict[str, slice],
+    parts: _Rows,
+    slips: list[tuple[str, int]],
+) -> list[int]:
+    """Nodes of the non-ideal part of a constraint, (n,)."""
     name = f"nonideal of {constraint.name!r}"
-    return scene.vector(constraint.nonideal, name, "tqv", scene.n)
+    law = constraint.nonideal
+    if not isinstance(law, Friction):
+        m = len(parts.A)
+        if callable(law) and _count(law, scene) >= 4:
+            force = scene.call(law, name, "tqvm", (scene.n,), extra=scene.ask_multipliers(m))
+        else:
+            force = scene.vector(law, name, "tqv", scene.n)
+        return [e.node for e in force]
+    point, other, slip = sliding(scene, constraint)
+    graph = scene.graph
+    normal = None
+    if law.implicit:
+        part = rows[constraint.name]
+        multipliers = scene.ask_multipliers(len(parts.A))[part]
+        body = point.body
+        if body is None:
+            raise ValueError(f"{name}: the first point is the ground; expected one that slides")
+        square = graph.constant(0.0)
+        for i in range(body.first, body.first + body.dimension):
+            terms = [
+                graph.mul(parts.A[part.start + k][i], e.node) for k, e in enumerate(multipliers)
+            ]
+            force_i = graph.total(terms)
+            square = graph.add(square, graph.mul(force_i, force_i))
+        normal = Expression(graph, graph.apply(SQRT, square))
+        speed = graph.apply(SQRT, (slip @ slip).node)
+        slips.append((constraint.name, speed))
+    force = law.force(scene, constraint.name, slip, normal)
+    before, scene.Q = scene.Q, [graph.constant(0.0)] * scene.n
+    scene.push(point, force)
+    if other is not None:
+        scene.push(other, force * -1.0)
+    pushed, scene.Q = scene.Q, before
+    return pushed
 
 
 def _constraint(s: System, scene: Scene, constraint: Constraint, parts: _Rows) -> None:
@@ -266,7 +312,13 @@ def _check_given(
 
 
 def _compiled(
-    s: System, scene: Scene, M: list[int], C: list[int], rows: dict[str, slice], parts: _Rows
+    s: System,
+    scene: Scene,
+    M: list[int],
+    C: list[int],
+    rows: dict[str, slice],
+    parts: _Rows,
+    slips: list[tuple[str, int]],
 ) -> Model:
     graph, n, m = scene.graph, scene.n, len(parts.A)
     flat = [node for row in parts.A for node in row]
@@ -296,10 +348,18 @@ def _compiled(
         for name, part in rows.items()
         for k in range(part.start, part.stop)
     ]
+    speeds = None
+    if slips:
+        nodes = [node for _, node in slips]
+        speeds = (
+            [name for name, _ in slips],
+            compile_outputs(graph, _sizes(graph), [(nodes, (len(nodes),))]),
+        )
     has_C = any(constraint.nonideal is not None for constraint in s._constraints)
     return Model(
         n, rows, row_names, compiled, state, holonomic, velocity, scene.values(),
-        scene._opaque, has_C, (row_names, s.coordinate_names), False, tuple(s._bodies),
+        scene._opaque, has_C, (row_names, s.coordinate_names), scene.multipliers_at, speeds, False,
+        tuple(s._bodies),
     )  # fmt: skip
 
 

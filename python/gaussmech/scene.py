@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .bodies import quaternion_rates
 from .graph import Graph
 from .inputs import as_float
 from .program import compare, compile_outputs
@@ -108,8 +109,14 @@ def opaque(f: Callable[..., Any]) -> Opaque:
 class Point(Protocol):
     """Something that has a place: a particle, a point of the ground."""
 
-    name: str
-    dimension: int
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    @property
+    def body(self) -> Any: ...
 
     def position(self, scene: Scene) -> Any:
         """Its place as expressions, (dimension,)."""
@@ -140,6 +147,9 @@ class Scene:
         self.parameters = Parameters({k: self._parameter(k, v) for k, v in parameters.items()})
         self.Q: list[int] = [self.graph.constant(0.0)] * n
         self.state = state
+        # total multipliers, where a law of friction asks for them
+        self.multipliers: Any = None
+        self.multipliers_at: slice | None = None
 
     # -------------------------------------------------------------- numbers
 
@@ -181,15 +191,22 @@ class Scene:
         arguments: str,
         shape: tuple[int | None, ...] | None = None,
         point: Any = None,
+        coordinate: int | None = None,
+        extra: Any = None,
     ) -> Any:
-        """What a function of the user returns: arguments are letters out of t, q, v, and r.
+        """What a function of the user returns: arguments are letters out of t, q, v, r and u.
 
-        r is the place of `point`. Checked against the function on numbers, at the start and
-        near it. A shape has None where any size will do; a number stands for a vector of one.
+        r is the place of `point`, u one coordinate. Checked against the function on numbers, at
+        the start and near it. A shape has None where any size will do; a number stands for a
+        vector of one.
         """
         given = {"t": self.t, "q": self.q, "v": self.qd}
         if point is not None:
             given["r"] = point.position(self)
+        if coordinate is not None:
+            given["u"] = self.q[coordinate]
+        if extra is not None:
+            given["m"] = extra
         values: list[Any] = [_fresh(given[letter]) for letter in arguments]
         if self.has_parameters:
             values.append(self.parameters)
@@ -204,7 +221,7 @@ class Scene:
             assert shape is not None
             wanted = ", ".join("any" if n is None else str(n) for n in shape)
             raise ValueError(f"{name}: {describe(f)} returns shape {found}; expected ({wanted})")
-        self._compare(f, name, arguments, nodes, found, point)
+        self._compare(f, name, arguments, nodes, found, point, coordinate)
         return as_array(self.graph, nodes, found)
 
     def _compare(
@@ -215,12 +232,13 @@ class Scene:
         nodes: Sequence[int],
         shape: tuple[int, ...],
         point: Any,
+        coordinate: int | None,
     ) -> None:
         graph = self.graph
         sizes = [() if i == 0 else (n,) for i, n in enumerate(graph.arguments)]
         compiled = compile_outputs(graph, sizes, [(nodes, shape)])
         numbers = np.array([float(np.ravel(v)[0]) if np.size(v) else 1.0 for v in self._numbers])
-        external = np.zeros(graph.arguments[self._x_index])
+        external = np.linspace(0.5, 1.5, graph.arguments[self._x_index])
         states = []
         for seed in (0, 1):
             rng = np.random.default_rng(seed)
@@ -233,6 +251,10 @@ class Scene:
             by_letter = dict(zip("tqv", state, strict=True))
             if point is not None:
                 by_letter["r"] = point.start(state[1])
+            if coordinate is not None:
+                by_letter["u"] = float(state[1][coordinate])
+            if self.multipliers_at is not None:
+                by_letter["m"] = external[self.multipliers_at]
             values = [by_letter[letter] for letter in arguments]
             if self.has_parameters:
                 values.append(Parameters(self._plain))
@@ -260,6 +282,15 @@ class Scene:
             self.graph, [self.graph.extend(self._x_index) for _ in range(size)], (size,)
         )
 
+    def ask_multipliers(self, m: int) -> Any:
+        """The total multipliers as expressions: they are solved for together with the motion."""
+        if self.multipliers is None:
+            first = self.graph.arguments[self._x_index]
+            nodes = [self.graph.extend(self._x_index) for _ in range(m)]
+            self.multipliers = as_array(self.graph, nodes, (m,))
+            self.multipliers_at = slice(first, first + m)
+        return self.multipliers
+
     # -------------------------------------------------------------- forces
 
     def push(self, point: Point, force: Any) -> None:
@@ -282,6 +313,23 @@ class Scene:
         """The velocity of a point: ∂r/∂t + ∂r/∂q q̇."""
         nodes = self.graph.rate([e.node for e in point.position(self)], self.flow())
         return as_array(self.graph, nodes, (len(nodes),))
+
+    def omega(self, body: Any, frame: str = "world") -> Any:
+        """The angular velocity of a rigid body, 2 G(e) ė in its own frame."""
+        own = quaternion_rates(self.q[body.quaternion]) @ self.qd[body.quaternion] * 2.0
+        return own if frame == "body" else body.rotation(self) @ own
+
+    def turn(self, body: Any, moment: Any) -> None:
+        """Let a moment act on a body: in the plane a number, in space a vector of space."""
+        graph = self.graph
+        if body.size == 3:
+            k = body.first + 2
+            self.Q[k] = graph.add(self.Q[k], moment.node)
+            return
+        own = body.rotation(self).T @ moment
+        for k, component in enumerate((quaternion_rates(self.q[body.quaternion]).T @ own) * 2.0):
+            place = body.first + 3 + k
+            self.Q[place] = graph.add(self.Q[place], component.node)
 
     def flow(self) -> dict[int, int]:
         """The rates of time and coordinates: 1 and q̇."""

@@ -23,6 +23,7 @@ from .bodies import (
     quaternion_rates,
 )
 from .constraints import Constraint, UnitQuaternion
+from .errors import GaussmechError
 from .forces import Force
 from .inputs import as_float
 from .kernel import ALL_FIELDS, check_options, fields_wanted
@@ -557,11 +558,56 @@ class System:
         t = self.t if t is None else t
         q = self._q if q is None else q
         qd = self._qd if qd is None else qd
-        if not model.opaque:
+        if not model.opaque and model.multipliers is None:
             return t, q, qd, model.parameters, _NOTHING
         shapes = model.compiled.shapes[:4]
         t, q, qd, _ = convert_arguments(NAMES[:4], shapes, (t, q, qd, model.parameters))
-        return t, q, qd, model.parameters, self._opaque(model, t, q, qd)
+        x = self._opaque(model, t, q, qd) if model.opaque else _NOTHING
+        if model.multipliers is not None:
+            x = self._with_friction(model, t, q, qd, x)
+        return t, q, qd, model.parameters, x
+
+    def _with_friction(self, model: Model, t: Any, q: Float, qd: Float, x: Float) -> Float:
+        """x with the total multipliers for which friction and motion agree."""
+        m = len(model.row_names)
+        p = model.parameters
+        batch = np.broadcast_shapes(np.shape(t), q.shape[:-1], qd.shape[:-1], p.shape[:-1])
+        whole = np.zeros((*batch, x.shape[-1] + m))
+        whole[..., : x.shape[-1]] = x
+        if model.slips is not None:
+            names, speeds = model.slips
+            (slip,) = speeds(NAMES, t, q, qd, p, whole)
+            if np.any(slip == 0):
+                *at, k = (int(i) for i in np.argwhere(slip == 0)[0])
+                where = f" at index {tuple(at)}" if at else ""
+                raise ValueError(
+                    f"constraint {names[k]!r} does not slide{where}: at zero sliding speed the "
+                    "direction of dry friction is open (stick or slip), which needs contact laws"
+                )
+        part = model.multipliers
+        wanted = fields_wanted(("multipliers_total",))
+        last = np.inf
+        for step in range(MOST_ITERATIONS):
+            raw = model.compiled.kernel.solve(t, q, qd, p, whole, None, 1e-9, 0, wanted, True)
+            assert raw is not None, "converted arguments are what the core takes"
+            found = raw[5]
+            if not np.isfinite(found).all() and step == 0:
+                return whole  # without friction it has no answer either: solving says why
+            change = np.abs(found - whole[..., part])
+            size = np.abs(found).max(axis=-1, keepdims=True, initial=0.0)
+            whole[..., part] = found
+            ratio = float(np.max(change / np.maximum(size, 1e-300), initial=0.0))
+            # at rounding level, and no longer getting better
+            if ratio <= 4e-16 or (ratio <= 1e-13 and ratio >= 0.5 * last):
+                return whole
+            if not ratio < np.inf:
+                break
+            last = ratio
+        raise GaussmechError(
+            f"friction and reactions do not agree after {step + 1} iterations: the coupling is too "
+            "strong, and the mechanism jams or there is no answer (Painlevé); smaller coefficients "
+            "of friction, or contact laws, are needed"
+        )
 
     def _opaque(self, model: Model, t: Any, q: Float, qd: Float) -> Float:
         """Values of the functions that stay Python, state by state."""
@@ -830,6 +876,7 @@ class System:
 
 
 _NOTHING = np.zeros(0)
+MOST_ITERATIONS = 400
 
 
 def _joined(start: Float, more: Float) -> Float:
